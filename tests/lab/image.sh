@@ -1,0 +1,83 @@
+# SPDX-License-Identifier: LGPL-2.1-or-later
+# shellcheck shell=bash
+# What the guests boot: Debian's cloud kernel, unpacked and never installed, and an initramfs of
+# busybox, the virtio modules and our workload. Both are kept in $CACHE. Needs lib.sh.
+
+# In the order in which they are loaded.
+IMAGE_MODULES="virtio/virtio_ring virtio/virtio virtio/virtio_pci_legacy_dev
+	virtio/virtio_pci_modern_dev virtio/virtio_pci virtio/virtio_balloon block/virtio_blk
+	char/virtio_console"
+
+# image_kernel: prints the folder of an unpacked kernel package; fetches it where there is none.
+image_kernel() {
+	local kernel
+	kernel=$(find "$CACHE/kernel" -mindepth 1 -maxdepth 1 -name 'linux-image-*' 2>/dev/null | sort -V | tail -n 1)
+	if [ -z "$kernel" ]; then
+		mkdir -p "$CACHE/kernel"
+		kernel=$(image_fetch_kernel) || return 1
+	fi
+	echo "$kernel"
+}
+
+image_kernel_name() {
+	apt-cache depends linux-image-cloud-amd64 2>/dev/null | sed -n 's/^ *Depends: \(linux-image-[0-9].*\)$/\1/p' | head -n 1
+}
+
+image_fetch_kernel() {
+	local name work
+	name=$(image_kernel_name)
+	work=$(mktemp -d "$CACHE/kernel/.new.XXXXXX")
+	if [ -z "$name" ] || ! image_download "$name" "$work"; then
+		apt_update >&2
+		name=$(image_kernel_name)
+		[ -n "$name" ] || die "no Debian cloud kernel in the package lists"
+		image_download "$name" "$work" || die "could not fetch $name: see $CACHE/apt.log"
+	fi
+	dpkg -x "$work"/*.deb "$work/unpacked"
+	mv -T "$work/unpacked" "$CACHE/kernel/$name" 2>/dev/null || true # somebody else was faster
+	rm -rf "$work"
+	echo "$CACHE/kernel/$name"
+}
+
+image_download() {
+	warn "fetching $1"
+	(cd "$2" && apt-get download -q -o APT::Sandbox::User=root "$1") >>"$CACHE/apt.log" 2>&1
+}
+
+# image_tool SOURCE TARGET FLAGS...: compiles one of our small C programs unless it is up to date.
+image_tool() {
+	local source=$1 target=$2
+	shift 2
+	[ "$target" -nt "$source" ] && return 0
+	mkdir -p "${target%/*}"
+	gcc -O2 -Wall -Wextra "$@" -o "$target.$$" "$source"
+	mv "$target.$$" "$target"
+}
+
+# image_initramfs KERNEL: prints the path of an initramfs for that kernel.
+image_initramfs() {
+	local kernel=$1 here=$ROOT/tests/lab key out
+	key=$(cat "$here/guest.c" "$here/guest-init" "$here/image.sh" /bin/busybox | sha256sum | cut -c1-12)
+	out=$CACHE/initramfs-${kernel##*/}-$key.gz
+	if [ ! -f "$out" ]; then
+		image_build_initramfs "$kernel" "$out"
+	fi
+	echo "$out"
+}
+
+image_build_initramfs() {
+	local kernel=$1 out=$2 here=$ROOT/tests/lab root drivers m
+	root=$(mktemp -d "$CACHE/.initramfs.XXXXXX")
+	drivers=$(echo "$kernel"/lib/modules/*/kernel/drivers)
+	mkdir -p "$root"/{bin,dev,proc,sys,run,modules}
+	cp /bin/busybox "$root/bin/busybox"
+	cp "$here/guest-init" "$root/init"
+	image_tool "$here/guest.c" "$root/bin/guest" -static
+	for m in $IMAGE_MODULES; do
+		cp "$drivers/$m.ko" "$root/modules/"
+		echo "${m##*/}" >>"$root/modules/order"
+	done
+	(cd "$root" && find . | busybox cpio -o -H newc 2>/dev/null | gzip -1) >"$out.$$"
+	mv "$out.$$" "$out"
+	rm -rf "$root"
+}
