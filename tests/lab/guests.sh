@@ -5,7 +5,9 @@
 
 # guest_define NAME MIB [yes]: a persistent domain; "yes" for free page reporting.
 guest_define() {
-	local name=$1 mib=$2 reporting=${3:-no} balloon=
+	local name=$1 mib=$2 reporting=${3:-no} balloon='' kernel initramfs
+	kernel=$(image_kernel)
+	initramfs=$(image_initramfs "$kernel")
 	[ "$reporting" = no ] || balloon=" freePageReporting='on'"
 	cat >"$LAB/$name.xml" <<-EOF
 		<domain type='qemu'>
@@ -14,8 +16,8 @@ guest_define() {
 		  <vcpu>1</vcpu>
 		  <os>
 		    <type arch='x86_64' machine='pc'>hvm</type>
-		    <kernel>$(echo "$LAB_KERNEL"/boot/vmlinuz-*)</kernel>
-		    <initrd>$LAB_INITRAMFS</initrd>
+		    <kernel>$(echo "$kernel"/boot/vmlinuz-*)</kernel>
+		    <initrd>$initramfs</initrd>
 		    <cmdline>console=ttyS0 quiet panic=1 psi=1 mitigations=off</cmdline>
 		  </os>
 		  <features><acpi/><tcg><tb-cache unit='MiB'>16</tb-cache></tcg></features>
@@ -46,6 +48,13 @@ guest_start() {
 	lab_virsh start "$1" >/dev/null
 	setsid "$CACHE/port" serve "$LAB/$1.port" "$LAB/$1.sock" >/dev/null 2>&1 </dev/null &
 	echo $! >"$LAB/$1.port.pid"
+}
+
+# guest_stop NAME: at once, like a power cut; the domain stays defined.
+guest_stop() {
+	lab_virsh destroy "$1" >/dev/null || true
+	end_process "$(<"$LAB/$1.port.pid")" "$LAB"
+	rm -f "$LAB/$1.port.pid" "$LAB/$1.sock"
 }
 
 # guest_ready NAME: waits until the guest answers.
@@ -97,7 +106,7 @@ guest_set_limit() {
 	lab_virsh memtune "$1" --soft-limit "${2}MiB" --config
 }
 
-# balloon_commands [SINCE_LINE]: every balloon command in libvirtd's log: "LINE TIME_MS NAME MIB".
+# balloon_commands [SINCE_LINE]: every balloon command in libvirtd's log: "LINE TIME NAME MIB".
 # A monitor is known by its address; "Entering monitor" says which domain's it is.
 balloon_commands() {
 	awk -v since="${1:-0}" '
@@ -108,7 +117,8 @@ balloon_commands() {
 		/QEMU_MONITOR_SEND_MSG/ && /"execute":"balloon"/ && NR > since {
 			match($0, /mon=0x[0-9a-f]+/); m = substr($0, RSTART + 4, RLENGTH - 4)
 			match($0, /"value":[0-9]+/); v = substr($0, RSTART + 8, RLENGTH - 8)
-			print NR, $1 "T" $2, name[m], int(v / 1048576)
+			t = $1 "T" $2; sub(/:$/, "", t)
+			print NR, t, name[m], int(v / 1048576)
 		}
 	' "$LAB/libvirtd.log"
 }

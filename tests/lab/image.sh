@@ -56,7 +56,8 @@ image_tool() {
 
 # image_initramfs KERNEL: prints the path of an initramfs for that kernel.
 image_initramfs() {
-	local kernel=$1 here=$ROOT/tests/lab key out
+	local kernel=$1 here key out
+	here=$ROOT/tests/lab
 	key=$(cat "$here/guest.c" "$here/guest-init" "$here/image.sh" /bin/busybox | sha256sum | cut -c1-12)
 	out=$CACHE/initramfs-${kernel##*/}-$key.gz
 	if [ ! -f "$out" ]; then
@@ -66,18 +67,18 @@ image_initramfs() {
 }
 
 image_build_initramfs() {
-	local kernel=$1 out=$2 here=$ROOT/tests/lab root drivers m
-	root=$(mktemp -d "$CACHE/.initramfs.XXXXXX")
+	local kernel=$1 out=$2 here=$ROOT/tests/lab tree drivers m
+	tree=$(mktemp -d "$CACHE/.initramfs.XXXXXX")
 	drivers=$(echo "$kernel"/lib/modules/*/kernel/drivers)
-	mkdir -p "$root"/{bin,dev,proc,sys,run,modules}
-	cp /bin/busybox "$root/bin/busybox"
-	cp "$here/guest-init" "$root/init"
-	image_tool "$here/guest.c" "$root/bin/guest" -static
+	mkdir -p "$tree"/{bin,dev,proc,sys,run,modules}
+	cp /bin/busybox "$tree/bin/busybox"
+	cp "$here/guest-init" "$tree/init"
+	image_tool "$here/guest.c" "$tree/bin/guest" -static
 	for m in $IMAGE_MODULES; do
-		cp "$drivers/$m.ko" "$root/modules/"
-		echo "${m##*/}" >>"$root/modules/order"
+		cp "$drivers/$m.ko" "$tree/modules/"
+		echo "${m##*/}" >>"$tree/modules/order"
 	done
-	(cd "$root" && find . | busybox cpio -o -H newc 2>/dev/null | gzip -1) >"$out.$$"
+	(cd "$tree" && find . | busybox cpio -o -H newc 2>/dev/null | gzip -1) >"$out.$$"
 	mv "$out.$$" "$out"
-	rm -rf "$root"
+	rm -rf "$tree"
 }

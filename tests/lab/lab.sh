@@ -20,7 +20,7 @@ lab_open() {
 
 lab_up() {
 	local dir=${1:-}
-	install lab
+	install_for lab
 	lab_users
 	if [ -z "$dir" ]; then
 		dir=$(mktemp -d "${TMPDIR:-/tmp}/ballast-lab.XXXXXX")
@@ -32,8 +32,6 @@ lab_up() {
 	mkdir -p "$LAB"/{run/lock,etc,lib,cache,log}
 	touch "$LAB/.ballast-lab"
 	image_tool "$ROOT/tests/lab/port.c" "$CACHE/port"
-	LAB_KERNEL=$(image_kernel)
-	LAB_INITRAMFS=$(image_initramfs "$LAB_KERNEL")
 	# Every guest reads the same file: sparse, so it costs the disk nothing.
 	truncate -s 512M "$LAB/data.img"
 	lab_configure
@@ -131,6 +129,8 @@ lab_at_exit() {
 	local status=$?
 	trap - EXIT
 	trap '' INT TERM HUP
-	[ "${KEEP:-no}" = yes ] && [ $status -lt 128 ] || lab_down
+	if [ "${KEEP:-no}" = no ] || [ $status -ge 128 ]; then
+		lab_down
+	fi
 	exit $status
 }

@@ -9,12 +9,13 @@ CACHE=${BALLAST_CACHE:-${XDG_CACHE_HOME:-$HOME/.cache}/ballast}
 # shellcheck disable=SC2034
 BUILD=$ROOT/build/plain
 
+# say LINE...
 say() {
-	printf '%s\n' "$*"
+	printf '%s\n' "$@"
 }
 
 warn() {
-	printf '%s\n' "$*" >&2
+	say "$@" >&2
 }
 
 die() {
@@ -111,8 +112,8 @@ apt_update() {
 	as_root apt-get update -q -o DPkg::Lock::Timeout=300 >>"$CACHE/apt.log" 2>&1 </dev/null
 }
 
-# install USE...: installs what the uses lack, says what, asks nothing.
-install() {
+# install_for USE...: installs what the uses lack, says what, asks nothing.
+install_for() {
 	local use missing names=()
 	for use in "$@"; do
 		read -ra missing <<<"$(packages_of "$use")"

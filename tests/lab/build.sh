@@ -1,0 +1,111 @@
+# SPDX-License-Identifier: LGPL-2.1-or-later
+# shellcheck shell=bash
+# Builds, each in a folder of its own under build/. A second build does only what has changed.
+# Needs lib.sh.
+#
+#   plain     what is run, -O2            coverage  for the figures of policy/
+#   address   address and undefined       thread    thread sanitizer
+
+build_cflags() {
+	case $1 in
+	plain) echo "-O2 -g" ;;
+	coverage) echo "-O0 -g" ;;
+	address) echo "-O1 -g -fno-omit-frame-pointer -fsanitize=address,undefined -fno-sanitize-recover=undefined" ;;
+	thread) echo "-O1 -g -fsanitize=thread" ;;
+	*) die "no build named $1" ;;
+	esac
+}
+
+# The system that makes `configure`; make would do it too, but then every build at the same time.
+build_bootstrap() {
+	cd "$ROOT" || return
+	if [ ! -e configure ] || [ ! -e Makefile.in ] ||
+		[ -n "$(find configure.ac Makefile.am tests/tests.am docs/docs.am -newer Makefile.in)" ]; then
+		say "autoreconf"
+		autoreconf -fi >"$ROOT/build/autoreconf.log" 2>&1 || {
+			cat "$ROOT/build/autoreconf.log" >&2
+			die "autoreconf failed"
+		}
+		touch Makefile.in
+	fi
+}
+
+# build_configure NAME: configured anew only when configure is newer than what it made.
+build_configure() {
+	local dir=$ROOT/build/$1 flags=(--quiet --enable-werror)
+	[ "$1" != coverage ] || flags+=(--enable-coverage)
+	if [ ! -e "$dir/config.status" ] || [ "$ROOT/configure" -nt "$dir/config.status" ]; then
+		mkdir -p "$dir"
+		(cd "$dir" && "$ROOT/configure" "${flags[@]}" CFLAGS="$(build_cflags "$1")" >configure.log 2>&1) || {
+			tail -n 20 "$dir/configure.log" >&2
+			warn "configure failed: $1"
+			return 1
+		}
+	fi
+}
+
+# build_make NAME TARGET...
+build_make() {
+	local dir=$ROOT/build/$1
+	shift
+	make -s -C "$dir" -j "$(nproc)" "$@"
+}
+
+# build NAME [TARGET...]: everything from the sources; the default target is the programs.
+build() {
+	local name=$1
+	shift
+	mkdir -p "$ROOT/build"
+	build_bootstrap
+	build_configure "$name"
+	build_make "$name" "${@:-all}"
+}
+
+# build_list NAME VARIABLE: what a variable of the makefile holds.
+build_list() {
+	# shellcheck disable=SC2016 # make expands it
+	make -s -C "$ROOT/build/$1" --no-print-directory --eval='print-list: ; @echo $('"$2"')' print-list
+}
+
+# build_check NAME KIND: runs a kind of test (unit, contract, scenarios) in a build and writes a
+# result for each test point. True when all passed.
+build_check() {
+	local name=$1 kind=$2 dir=$ROOT/build/$1 variable test status=0
+	case $kind in
+	unit) variable=UNIT_TESTS ;;
+	contract) variable=CONTRACT_TESTS ;;
+	scenarios) variable=SCENARIO_TESTS ;;
+	esac
+	build_environment "$name" make -s -C "$dir" -j "$(nproc)" check TESTS="\$($variable)" || status=$?
+	for test in $(build_list "$name" "$variable"); do
+		test=${test%.sh}
+		build_results "$name" "$test" "$dir/$test.trs"
+	done
+	return $status
+}
+
+# The thread sanitizer wants a fixed address space, and tests that do not fork.
+build_environment() {
+	local name=$1
+	shift
+	case $name in
+	address) CK_TIMEOUT_MULTIPLIER=5 "$@" ;;
+	thread) CK_TIMEOUT_MULTIPLIER=15 CK_FORK=no setarch "$(uname -m)" -R "$@" ;;
+	*) "$@" ;;
+	esac
+}
+
+# build_results BUILD TEST FILE: the result of each test point, from automake's file.
+build_results() {
+	if [ -s "$3" ]; then
+		sed -n "s|^:test-result: \([A-Z]*\) *|\1 $1 $2 |p" "$3" | while read -r outcome rest; do
+			case $outcome in
+			PASS | XFAIL) result PASS "$rest" ;;
+			SKIP) result SKIP "$rest" ;;
+			*) result FAIL "$rest" ;;
+			esac
+		done
+	else
+		result FAIL "$1 $2: gave no result"
+	fi
+}

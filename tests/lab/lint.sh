@@ -1,0 +1,129 @@
+# SPDX-License-Identifier: LGPL-2.1-or-later
+# shellcheck shell=bash
+# What is checked without running anything. Needs lib.sh, build.sh, results.sh. A file that an
+# analyser has found clean is not given to it again until it or a header changes.
+
+lint_files() {
+	(cd "$ROOT" && git ls-files --cached --others --exclude-standard -- "$@" | while read -r f; do
+		[ ! -e "$f" ] || echo "$f"
+	done)
+}
+
+# lint_check NAME COMMAND...: one result.
+lint_check() {
+	local name=$1
+	shift
+	if "$@"; then
+		result PASS "lint $name"
+	else
+		result FAIL "lint $name"
+	fi
+}
+
+lint_all() {
+	build_bootstrap
+	build_configure plain
+	cd "$ROOT" || return
+	lint_check "formatting is clang-format's" lint_format
+	lint_check "every header is complete by itself" lint_headers
+	lint_check "scripts pass shellcheck" lint_scripts
+	lint_check "every source has its licence line" lint_licence
+	lint_check "gcc -fanalyzer finds nothing" lint_each fanalyzer
+	lint_check "clang-tidy finds nothing" lint_each tidy
+	lint_check "cppcheck finds nothing" lint_cppcheck
+}
+
+lint_format() {
+	lint_files '*.c' '*.h' | xargs -r clang-format --dry-run -Werror
+}
+
+# lint_flags: sets FLAGS to what every compiler and analyser is given.
+lint_flags() {
+	read -ra FLAGS <<<"$(pkg-config --cflags libvirt libxml-2.0 json-c libsystemd inih check)"
+	FLAGS+=(-std=c11 -D_GNU_SOURCE "-I$ROOT" "-I$ROOT/build/plain")
+}
+
+lint_compile() {
+	local FLAGS
+	lint_flags
+	gcc "${FLAGS[@]}" -Wall -Wextra -Wno-unused-parameter "$@"
+}
+
+lint_headers() {
+	local h failed=0
+	for h in $(lint_files '*.h'); do
+		echo "#include <config.h>
+#include \"$h\"
+#include \"$h\"" | lint_compile -x c -fsyntax-only - || {
+			warn "not complete by itself: $h"
+			failed=1
+		}
+	done
+	return $failed
+}
+
+lint_scripts() {
+	# shellcheck disable=SC2046 # a file each
+	shellcheck $(lint_files dev .ci/run '*.sh') && shellcheck -s dash tests/lab/guest-init
+}
+
+lint_licence() {
+	local f failed=0
+	for f in $(lint_files '*.c' '*.h' '*.sh' '*.am' '*.ac' dev .ci/run); do
+		head -n 3 "$f" | grep -q 'SPDX-License-Identifier: LGPL-2.1-or-later' || {
+			warn "no licence line: $f"
+			failed=1
+		}
+	done
+	return $failed
+}
+
+# lint_each ANALYSER: on each source that has changed since it was clean, some at a time.
+lint_each() {
+	local analyser=$1 headers
+	mkdir -p "$ROOT/build/lint"
+	headers=$(lint_files '*.h' | xargs cat "$ROOT/tests/lab/lint.sh" | sha256sum | cut -c1-16)
+	# shellcheck disable=SC2016 # the inner shell expands it
+	lint_files '*.c' | xargs -r -P "$(nproc)" -I '{}' bash -euo pipefail -c '
+		for part in lib lint; do . "$0/tests/lab/$part.sh"; done
+		lint_one "$1" "$2" "$3"' "$ROOT" "$analyser" "$headers" '{}'
+}
+
+lint_one() {
+	local analyser=$1 headers=$2 file=$3 stamp
+	stamp=$ROOT/build/lint/$analyser-$headers-$(sha256sum <"$file" | cut -c1-24)
+	[ ! -e "$stamp" ] || return 0
+	"lint_$analyser" "$file" && touch "$stamp"
+}
+
+lint_fanalyzer() {
+	lint_compile -O1 -fanalyzer -Werror -c -o /dev/null "$1"
+}
+
+# Left out: what the kernel's style or C11 does on purpose.
+lint_tidy() {
+	local FLAGS said
+	lint_flags
+	said=$(clang-tidy --quiet --warnings-as-errors='*' --checks='-*,bugprone-*,clang-analyzer-*,
+		misc-redundant-expression,-bugprone-easily-swappable-parameters,
+		-bugprone-narrowing-conversions,-bugprone-implicit-widening-of-multiplication-result,
+		-bugprone-assignment-in-if-condition,-bugprone-reserved-identifier,
+		-bugprone-branch-clone,-bugprone-macro-parentheses,
+		-clang-analyzer-security.insecureAPI.DeprecatedOrUnsafeBufferHandling,
+		-clang-analyzer-security.insecureAPI.strcpy' "$1" -- "${FLAGS[@]}" 2>&1) || {
+		echo "$said"
+		return 1
+	}
+}
+
+lint_cppcheck() {
+	# shellcheck disable=SC2046 # a file each
+	cppcheck --quiet --std=c11 --error-exitcode=1 --inline-suppr --enable=warning,portability \
+		--suppress=missingInclude --suppress=checkersReport --cppcheck-build-dir="$(lint_cppcheck_dir)" \
+		-j "$(nproc)" -I"$ROOT" -I"$ROOT/build/plain" $(lint_files '*.c')
+}
+
+lint_cppcheck_dir() {
+	mkdir -p "$ROOT/build/lint/cppcheck"
+	echo "$ROOT/build/lint/cppcheck"
+}
