@@ -1,0 +1,145 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/*
+ * core: the daemon without its descriptors and its clock.
+ *
+ * Events of a backend in, calls out: core_event() takes what happened, core_step() runs the
+ * engine's tick when one is due and says which calls to submit and by when to come back. The same
+ * core runs under the daemon's event loop, under virtual time in the simulator, and in tests.
+ *
+ * It owns the picture of the host: VMs by UUID, groups by path, their lanes, the resolved knobs,
+ * samples under way, and the engine. One thread. No I/O; logs to the operator through
+ * core_config.log. Times are monotonic microseconds, amounts bytes.
+ */
+#ifndef BALLAST_HV_CORE_H
+#define BALLAST_HV_CORE_H
+
+#include "hv/hv.h"
+#include "policy/engine.h"
+
+struct core;
+
+enum core_log_level { CORE_LOG_ERROR, CORE_LOG_WARNING, CORE_LOG_NOTICE, CORE_LOG_INFO, CORE_LOG_DEBUG };
+
+/* Knobs of a group, from the configuration. */
+struct core_group_knobs {
+	char *path; /* "/prod" */
+	struct memcg_knobs knobs;
+};
+
+struct core_config {
+	struct engine_config engine; /* loosens and granule are set from the backend */
+
+	bool pool_host;     /* else set_size */
+	uint64_t pool_size; /* bytes */
+	bool reserve_set;
+	uint64_t reserve; /* bytes; not set: the larger of 2 GiB and 3 % */
+
+	unsigned int default_soft_limit_percent; /* of a VM's maximum; 0: none */
+	bool guest_swap;
+
+	struct core_group_knobs *groups;
+	size_t nr_groups;
+
+	/* Times, microseconds; see core_config_default() for the reasons. */
+	uint64_t pool_fast_us, pool_slow_us, vm_us, tick_min_us, tick_max_us, resync_us, lane_us;
+	uint64_t stats_period_s;
+
+	/* Called with what an operator should read; vm NULL: about no VM. */
+	void (*log)(void *ctx, enum core_log_level level, const struct hv_uuid *vm, const char *name,
+		const char *message);
+	void *log_ctx;
+};
+
+void core_config_default(struct core_config *ret_config);
+
+/* Every tick, after it ran: for recordings. error: what engine_tick() returned. */
+typedef void core_tick_fn(void *ctx, const struct engine_input *input, int error,
+	const struct engine_output *output);
+
+/* A group or VM has that id; uuid NULL for a group. Told before the tick that brings it. */
+typedef void core_name_fn(void *ctx, uint64_t id, const struct hv_uuid *uuid, const char *name);
+
+/* The backend is only read for its name, loosens and granule. The config is copied. */
+int core_new(const struct core_config *config, const struct hv_backend *backend, struct core **ret_core);
+void core_free(struct core *core);
+void core_on_tick(struct core *core, core_tick_fn *tick, core_name_fn *name, void *ctx);
+
+/* Takes an event; it stays the caller's to clear. Never fails: what cannot be kept is logged. */
+void core_event(struct core *core, uint64_t now, const struct hv_event *event);
+
+/* A call that core_step() gave could not be submitted. */
+void core_not_submitted(struct core *core, const struct hv_call *call);
+
+/*
+ * Runs what is due. *ret_calls are valid until the next step; *ret_next: step again by then.
+ * 0 or -ENOMEM: then it is tried again at the next step.
+ */
+int core_step(struct core *core, uint64_t now, const struct hv_call **ret_calls, size_t *ret_nr,
+	uint64_t *ret_next);
+
+/* ---- the operator's side ---- */
+
+/*
+ * The id of a VM (name, UUID) or group (path; "/" is the pool). -ENOENT. -EEXIST: several VMs of
+ * that name: the UUID is needed.
+ */
+int core_find(const struct core *core, const char *what, uint64_t *ret_id);
+
+/* VM's name or group's path; NULL. Valid until the next event or step. */
+const char *core_name(const struct core *core, uint64_t id);
+
+/* The name that is most like what, for "did you mean"; NULL where none is near. */
+const char *core_nearest(const struct core *core, const char *what);
+
+struct core_vm_view {
+	uint64_t id;
+	struct hv_uuid uuid;
+	const char *name;
+	const char *group;           /* path */
+	const char *soft_source;     /* "metadata", "memtune", "default", "none" */
+	bool answering;
+	uint64_t samples;            /* balloon statistics read since it was adopted */
+	struct engine_view engine;
+};
+
+/* VMs in the order of their names. fn returns false to stop. */
+void core_for_each_vm(const struct core *core, bool (*fn)(void *ctx, const struct core_vm_view *vm),
+	void *ctx);
+/* -ENOENT. */
+int core_vm(const struct core *core, uint64_t id, struct core_vm_view *ret_vm);
+
+struct core_group_view {
+	uint64_t id;
+	const char *path;
+	struct engine_view engine;
+};
+/* Groups in the order of their paths, "/" first. */
+void core_for_each_group(const struct core *core,
+	bool (*fn)(void *ctx, const struct core_group_view *group), void *ctx);
+
+struct core_status {
+	bool act, connected;
+	const char *backend;
+	struct engine_pool_view pool; /* pages */
+	uint64_t ticks, hung;         /* hung: calls past their deadline */
+	uint64_t last_tick;           /* its time */
+};
+void core_status(const struct core *core, struct core_status *ret_status);
+
+struct engine *core_engine(struct core *core);
+
+/* Asks for pages below root, from the next tick on; *ret_job names it in core_job(). */
+int core_reclaim(struct core *core, uint64_t root, uint64_t pages, uint64_t *ret_job);
+void core_reclaim_cancel(struct core *core, uint64_t job);
+
+struct core_job {
+	uint64_t root, wanted, came, owed;
+	enum core_job_state { CORE_JOB_RUNNING, CORE_JOB_DONE, CORE_JOB_SHORT, CORE_JOB_CANCELLED } state;
+};
+/* -ENOENT; finished jobs are remembered for a while (the last 64). */
+int core_job(const struct core *core, uint64_t job, struct core_job *ret_job);
+
+/* What the engine told since last asked (for notifications), oldest first; at most nr. */
+size_t core_take_events(struct core *core, struct engine_event *ret_events, size_t nr);
+
+#endif

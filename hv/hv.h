@@ -1,0 +1,224 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/*
+ * hv: the contract of a hypervisor backend.
+ *
+ * A backend lists VMs, reads what they use and sets balloon targets; it decides nothing and keeps
+ * no policy. It is one const table of functions (struct hv_backend). The core (core.h) says what
+ * to do in calls, the shell hands them to the backend, and what comes of them, and what happens by
+ * itself, comes back as events.
+ *
+ * Life cycle
+ *   1. open() makes a handle; nothing is contacted that could block. It may start threads.
+ *   2. The shell watches fd() for POLLIN and then takes events with next() until it says 0.
+ *   3. submit() takes a call. Every call is answered by exactly one event with the same token,
+ *      sooner or later; one that hangs is answered when it returns, or not before close().
+ *   4. A connection that is lost is told by HV_EVENT_DOWN; the backend connects again by itself
+ *      with a pause that doubles from 1 s to 30 s, and then tells HV_EVENT_UP. Calls in between
+ *      fail with -ENOTCONN. After UP the core lists everything anew.
+ *   5. close() frees all. It does not wait for calls that hang: what they hold is left to them.
+ *
+ * Rules for all callbacks: called from the shell's one thread; they never block and take no time
+ * that grows with anything but the VMs asked for; they return 0 or a negative errno, and after a
+ * failure nothing has changed. Workers of the backend's own are its own affair; events that they
+ * make go through a queue that next() reads.
+ *
+ * Units: bytes; times are monotonic microseconds. KiB exist only inside a backend.
+ *
+ * The order of calls for one VM is the core's business (lane.h): it never submits a second call
+ * for a VM while one is out, except HV_PROCESS, which is no call of the hypervisor's.
+ */
+#ifndef BALLAST_HV_HV_H
+#define BALLAST_HV_HV_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+struct hv; /* a backend's handle */
+
+/* A VM's identity. Names change hands; this does not. */
+struct hv_uuid {
+	uint8_t bytes[16];
+};
+
+#define HV_UUID_TEXT 37 /* with the terminating 0 */
+
+/* "6ba7b810-9dad-11d1-80b4-00c04fd430c8"; text has HV_UUID_TEXT bytes. */
+void hv_uuid_format(const struct hv_uuid *uuid, char *text);
+/* -EINVAL: not a UUID in that form. */
+int hv_uuid_parse(const char *text, struct hv_uuid *ret_uuid);
+bool hv_uuid_equal(const struct hv_uuid *a, const struct hv_uuid *b);
+
+/* Longest VM name and group path that are taken; longer ones are cut by no one: they are refused. */
+#define HV_NAME_MAX  255
+#define HV_GROUP_MAX 1023
+
+/* No limit, and not told, for figures in bytes. */
+#define HV_UNLIMITED UINT64_MAX
+
+enum hv_run_state {
+	HV_OFF, /* not there, or no memory yet or any more */
+	HV_STARTING,
+	HV_RUNNING,
+	HV_PAUSED,
+};
+
+/* What a VM is listed with. */
+struct hv_listed {
+	struct hv_uuid uuid;
+	char *name;
+	enum hv_run_state state;
+};
+
+/* One source of knobs; a field that the source does not say is not set. */
+struct hv_knobs {
+	bool has_soft_limit, has_min, has_low, has_max, has_guest_swap, has_manage, has_group;
+	uint64_t soft_limit, min, low, max; /* bytes; HV_UNLIMITED: said to be none */
+	bool guest_swap;
+	enum hv_manage { HV_MANAGE_NO, HV_MANAGE_OBSERVE, HV_MANAGE_ACT } manage;
+	char *group; /* "/prod/web" */
+};
+
+/* All of a VM that changes seldom. */
+struct hv_info {
+	struct hv_uuid uuid;
+	char *name;
+	uint64_t maximum;       /* the domain's maximum memory */
+	uint64_t ceiling;       /* recorded by an earlier ballast; 0: none */
+	bool balloon;           /* has a balloon device */
+	uint64_t stats_period_s; /* 0: the statistics are switched off */
+	struct hv_knobs metadata; /* ballast's own element */
+	struct hv_knobs memtune;  /* the soft limit of the inactive configuration, else the live one */
+	char *partition;          /* the hypervisor's own grouping, "/machine"; NULL: none */
+	char *problem; /* what of the metadata was refused, and why, for the operator; NULL: nothing */
+};
+
+/* Balloon statistics of one VM; a figure that was not told has its bit unset. */
+enum hv_stat {
+	HV_STAT_ACTUAL = 1u << 0,
+	HV_STAT_UNUSED = 1u << 1,
+	HV_STAT_USABLE = 1u << 2,
+	HV_STAT_DISK_CACHES = 1u << 3,
+	HV_STAT_SWAP_IN = 1u << 4,
+	HV_STAT_LAST_UPDATE = 1u << 5,
+};
+
+struct hv_stats {
+	unsigned int known; /* enum hv_stat */
+	uint64_t actual, unused, usable, disk_caches;
+	uint64_t swap_in;     /* bytes since the guest's boot */
+	uint64_t last_update; /* the guest's last answer, seconds of any clock: only its moving counts */
+};
+
+/* The host's view of a VM's process. */
+struct hv_process {
+	struct hv_uuid uuid;
+	bool known, swap_known;
+	uint64_t resident, swapped; /* of the guest's memory */
+	uint64_t overhead;          /* of the process beside it */
+};
+
+struct hv_host {
+	bool known;
+	uint64_t total;     /* less huge pages */
+	uint64_t available; /* without swapping */
+};
+
+/* ---- calls ---- */
+
+enum hv_call_type {
+	HV_LIST,    /* all VMs and their states; answered by HV_EVENT_LISTED */
+	HV_INFO,    /* of a VM: HV_EVENT_INFO */
+	HV_STATS,   /* of a VM: HV_EVENT_STATS */
+	HV_PERIOD,  /* switch a VM's statistics on (period_s), live only: HV_EVENT_DONE */
+	HV_TARGET,  /* record the ceiling where it is another, then set the target, live only: DONE */
+	HV_PROCESS, /* of all VMs that are not off, together: HV_EVENT_PROCESS. Never hangs. */
+	HV_HOST,    /* the host's memory: HV_EVENT_HOST. Never hangs. */
+};
+
+struct hv_call {
+	enum hv_call_type type;
+	uint64_t token;      /* the caller's; the answering event has it */
+	struct hv_uuid uuid; /* of a VM's call */
+	uint64_t target, ceiling; /* HV_TARGET, bytes */
+	uint64_t period_s;        /* HV_PERIOD */
+};
+
+/* ---- events ---- */
+
+enum hv_event_type {
+	HV_EVENT_NONE,
+	/* Answers, with token and error (0 or a negative errno; the payload only where it is 0). */
+	HV_EVENT_LISTED,
+	HV_EVENT_INFO,
+	HV_EVENT_STATS,
+	HV_EVENT_PROCESS,
+	HV_EVENT_HOST,
+	HV_EVENT_DONE,
+	/* By themselves, without token. A VM's events may be lost: a listing finds what they told. */
+	HV_EVENT_CHANGED,  /* started, stopped, paused, defined, renamed, metadata: look at it anew */
+	HV_EVENT_REBOOTED, /* the guest starts over; its balloon is full size again */
+	HV_EVENT_BALLOON,  /* actual changed */
+	HV_EVENT_PRESSURE, /* the host's memory is under pressure (PSI) */
+	HV_EVENT_DOWN,     /* the connection is lost */
+	HV_EVENT_UP,       /* it is there (again) */
+};
+
+struct hv_event {
+	enum hv_event_type type;
+	uint64_t token;
+	int error;
+	char *message; /* of an error, for the operator; may be NULL */
+	struct hv_uuid uuid;
+	union {
+		struct {
+			struct hv_listed *vms;
+			size_t nr;
+		} listed;
+		struct hv_info info;
+		struct hv_stats stats;
+		struct {
+			struct hv_process *vms;
+			size_t nr;
+		} process;
+		struct hv_host host;
+		uint64_t actual;
+	};
+};
+
+/* Frees what the event owns, and makes it HV_EVENT_NONE. */
+void hv_event_clear(struct hv_event *event);
+void hv_info_clear(struct hv_info *info);
+void hv_knobs_clear(struct hv_knobs *knobs);
+
+/* ---- the table ---- */
+
+struct hv_params {
+	const char *uri;
+	const char *psi;  /* file to watch, "/proc/pressure/memory"; NULL: none */
+	const char *proc; /* "/proc" */
+};
+
+struct hv_backend {
+	const char *name;    /* "libvirt" */
+	bool loosens;        /* deflated pages stay with the host until the guest touches them */
+	uint64_t granule;    /* bytes; the least that is asked of a VM */
+
+	/* Whether this backend is meant by the URI. Never blocks. */
+	bool (*handles)(const char *uri);
+
+	/* -EINVAL: the URI; -ENOMEM. What cannot be reached yet is no error: see HV_EVENT_UP. */
+	int (*open)(const struct hv_params *params, struct hv **ret_hv);
+	void (*close)(struct hv *hv); /* takes NULL */
+
+	/* For poll(2), POLLIN; the same for the whole life; -1: next() is to be called in any case. */
+	int (*fd)(struct hv *hv);
+
+	/* -EAGAIN: too many calls are out; -EINVAL. The call is copied. */
+	int (*submit)(struct hv *hv, const struct hv_call *call);
+
+	/* 1: *ret_event is the caller's, to be cleared; 0: none now. */
+	int (*next)(struct hv *hv, struct hv_event *ret_event);
+};
+
+#endif

@@ -1,0 +1,202 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/*
+ * memcg: the tree of groups, who is in excess, what is protected.
+ *
+ * A VM is a leaf, a partition or slice an inner group. A group has pages of its own only where it
+ * is a leaf that is charged; an inner group has what its children have.
+ *
+ * Two figures: memory.usage, the counter that any thread charges, and seen, the planner's copy of
+ * it, which is all that decisions read. memcg_see() moves seen, carries the difference to every
+ * ancestor and keeps the excess of the group and of every ancestor: each group counts its
+ * descendants in excess and links the children that have any, so a walk skips whole subtrees
+ * (soft-limit-rework-v5.1, patches 4 to 7). Cost: O(depth) a change.
+ *
+ * The planner's thread alone calls what is here. Never does I/O; allocates in memcg_new() only.
+ * Groups are named by id from outside; ids are the caller's, never 0, and not used twice.
+ */
+#ifndef BALLAST_POLICY_MEMCG_H
+#define BALLAST_POLICY_MEMCG_H
+
+#include <stddef.h>
+
+#include "policy/css.h"
+#include "policy/page_counter.h"
+
+/* Deeper trees than any slice hierarchy; bounds recursion and the cost of carrying upwards. */
+#define MEMCG_MAX_DEPTH 64
+
+/* Steps of reclaim, see reclaim.h; here because the carries of each are kept with the group. */
+#define MEMCG_STEPS 4
+
+/* The operator's word for a group, in pages. */
+struct memcg_knobs {
+	uint64_t soft_limit; /* PAGES_UNLIMITED: none, never in excess; 0: always in excess */
+	uint64_t min;	     /* 0: none */
+	uint64_t low;	     /* 0: none */
+	uint64_t max;	     /* PAGES_UNLIMITED: none */
+};
+
+#define MEMCG_KNOBS_NONE ((struct memcg_knobs){ PAGES_UNLIMITED, 0, 0, PAGES_UNLIMITED })
+
+struct reclaim_vm;
+
+struct memcg {
+	struct css css;
+	struct page_counter memory;
+
+	/* Set at memcg_new(), never changed while the group is online. */
+	uint64_t id;
+	struct memcg_tree *tree;
+	struct memcg *parent;
+	unsigned int level; /* the root: 0 */
+	bool offline;
+
+	struct memcg *children, *children_tail; /* online, in the order of their creation */
+	struct memcg *offline_children;		/* killed and not yet freed: no walk meets them */
+	struct memcg *next, *prev;		/* siblings, in the one list or the other */
+	size_t nr_children;			/* online */
+
+	struct memcg_knobs knobs; /* by memcg_set_knobs() only */
+
+	uint64_t seen;		       /* pages */
+	_Atomic uint64_t seen_shared;  /* a leaf's seen, for who charges from its thread */
+	size_t nr_excess;	       /* descendants in excess, without itself */
+	bool excess;		       /* seen is over the soft limit */
+	struct memcg *excess_children; /* children with excess or nr_excess */
+	struct memcg *excess_next, *excess_prev; /* among the parent's excess_children */
+
+	/* Sums over the children of min(seen, knob): what they claim to be protected. */
+	uint64_t children_min, children_low;
+
+	/* Pages that VMs below were asked for and that have not come; kept by memcg_owe(). */
+	uint64_t owed;
+
+	/*
+	 * The signed rest of earlier shares, in pages, by the level of the reclaim root and by
+	 * step: a root is an ancestor, so its level names it. level + 1 rows.
+	 */
+	int64_t (*carry)[MEMCG_STEPS];
+
+	struct reclaim_vm *vm; /* of a VM, owned by the engine; NULL for an inner group */
+
+	/* reclaim's scratch for one plan, and nobody else's; see reclaim.c. */
+	struct {
+		uint64_t stamp;
+		uint64_t capacity;  /* what all below may give in this step */
+		uint64_t justified; /* of it, what excess at or below this group asks for */
+		uint64_t budget;    /* what is left of this group's excess in this plan */
+		uint64_t share, part;
+		int64_t due;	/* of a division: what is owed to it beside its part */
+		uint64_t taken; /* in this plan, so far */
+		uint64_t protected_min, protected_low; /* effective, for this plan's root */
+		struct memcg *visited, *visited_next;  /* children visited in this step */
+	} plan;
+
+	/* Where the groups of a sharing that goes round start; id of a child, 0: the first. */
+	uint64_t position;
+
+	struct memcg *hash_next;
+	_Atomic bool dirty; /* on the tree's dirty list, which then holds a reference */
+	struct memcg *dirty_next;
+};
+
+struct memcg_tree {
+	struct memcg *root; /* level 0, immortal, id MEMCG_ROOT_ID */
+	struct css_queue released;
+	void *_Atomic dirty; /* struct memcg: charged past an events target since it was seen */
+	struct memcg **buckets;
+	uint64_t plan_stamp;	      /* of the newest plan; see memcg.plan */
+	size_t nr_buckets, nr_groups; /* online and offline */
+};
+
+#define MEMCG_ROOT_ID UINT64_C(1)
+
+/* 0 or -ENOMEM. */
+int memcg_tree_new(struct memcg_tree **ret_tree);
+/* Frees the tree and every group in it, whatever references are held: nobody may use them. */
+void memcg_tree_free(struct memcg_tree *tree);
+
+/*
+ * A new group below parent. -ENOMEM; -EEXIST: the id is taken; -ENODEV: parent is offline;
+ * -ELOOP: deeper than MEMCG_MAX_DEPTH; -EINVAL: id 0, the parent is a VM (parent->vm) or a leaf
+ * that has pages. The group holds a reference on its parent until it is freed.
+ */
+int memcg_new(struct memcg_tree *tree, struct memcg *parent, uint64_t id, struct memcg **ret_memcg);
+
+/* The group of that id, online or not; NULL. */
+struct memcg *memcg_find(const struct memcg_tree *tree, uint64_t id);
+
+/*
+ * Takes the group offline: it leaves its parent's children, its knobs are gone, excess counts of
+ * ancestors are taken back under the same hand, tryget fails from now on. Its pages stay charged,
+ * and seen, until they are uncharged; then, with the last reference, memcg_reap() frees it.
+ * -EBUSY: it has online children. -EINVAL: the root. -ENODEV: it was killed before.
+ */
+int memcg_kill(struct memcg *memcg);
+
+/*
+ * Frees the groups that were killed and whose last reference is gone; returns how many. What was
+ * still seen of them or owed by them is taken from their ancestors. memcg->vm is the engine's to
+ * free, before.
+ */
+size_t memcg_reap(struct memcg_tree *tree);
+
+/*
+ * -EINVAL where min is over max or a value over PAGES_UNLIMITED, -ENODEV: the group was killed;
+ * then nothing was changed.
+ */
+int memcg_set_knobs(struct memcg *memcg, const struct memcg_knobs *knobs);
+
+/*
+ * From now on the planner's figure of the pages of this leaf is pages; ancestors move along.
+ * Asserts that it is a leaf and that pages is at most PAGES_UNLIMITED.
+ */
+void memcg_see(struct memcg *leaf, uint64_t pages);
+
+/* What VMs below were asked for: the change is carried to the group and every ancestor. */
+void memcg_owe(struct memcg *leaf, int64_t pages);
+
+/* Pages over the soft limit, 0 where it is not over (or none is set). */
+uint64_t memcg_excess(const struct memcg *memcg);
+
+/*
+ * Whether the group may be reclaimed in the soft pass of a reclaim at root: it or an ancestor, up
+ * to and including root, is over its soft limit. Never looks above root
+ * (soft-limit-rework-v5.1, patch 3). root must be the group or an ancestor of it.
+ */
+bool memcg_in_excess(const struct memcg *memcg, const struct memcg *root);
+
+enum memcg_filter {
+	MEMCG_VISIT,
+	MEMCG_SKIP,	 /* not this one; look at its children */
+	MEMCG_SKIP_TREE, /* nor anyone below it */
+};
+
+/* The predicate of the soft pass (soft-limit-rework-v5.1, patches 5 and 6). */
+enum memcg_filter memcg_soft_reclaim_eligible(const struct memcg *memcg, const struct memcg *root);
+
+/* Whether a soft limit is set for the group or for an ancestor up to and including root. */
+bool memcg_limit_set(const struct memcg *memcg, const struct memcg *root);
+
+bool memcg_is_below(const struct memcg *memcg, const struct memcg *root); /* or the same */
+
+/*
+ * Sets plan.protected_min and plan.protected_low of memcg for a reclaim at root from those of its
+ * parent, as the kernel's effective_protection() does with memory_recursiveprot: claims are cut
+ * to what the parent has, what nobody claims is shared by usage. The root itself has none,
+ * its children have their knobs'. Never above seen, and the sum never above what the parent has.
+ * Parents first.
+ */
+void memcg_protect(struct memcg *memcg, const struct memcg *root);
+
+/* Online children only: what was killed costs a walk nothing. */
+#define memcg_for_each_child(child, of)                                                            \
+	for (struct memcg *child = (of)->children; child; child = child->next)
+
+/*
+ * For tests, while no other thread charges: recounts seen, excess, links, counters and owed from
+ * the leaves; asserts that all agree.
+ */
+void memcg_verify(const struct memcg_tree *tree);
+
+#endif

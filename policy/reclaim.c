@@ -1,0 +1,408 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/*
+ * One step is one or more phases (who is meant, and whether of them the fully resident or the
+ * partly swapped). A phase is two walks over the same groups: gather() goes down and comes back
+ * with what each subtree may give; hand_out() goes down with what it shall give.
+ */
+#include <config.h>
+
+#include "policy/reclaim.h"
+
+#include <assert.h>
+#include <string.h>
+
+static const char *const hold_names[RECLAIM_HOLD_NR] = {
+	[RECLAIM_HOLD_NONE] = "none",
+	[RECLAIM_HOLD_STATE] = "state",
+	[RECLAIM_HOLD_MANAGE] = "not managed",
+	[RECLAIM_HOLD_UNKNOWN] = "statistics unknown",
+	[RECLAIM_HOLD_SMALL] = "too small",
+	[RECLAIM_HOLD_FAILED] = "failed lately",
+	[RECLAIM_HOLD_CONTENDED] = "contended",
+	[RECLAIM_HOLD_PROTECTED] = "at its floor",
+};
+
+const char *reclaim_hold_name(enum reclaim_hold hold)
+{
+	assert(hold < RECLAIM_HOLD_NR);
+	return hold_names[hold];
+}
+
+struct phase {
+	unsigned int step; /* 1 to 4 */
+	bool soft;         /* only what excess asks for */
+	bool active;       /* active memory too, not only cold */
+	bool below_low;
+	enum { ANYBODY, WITHOUT_LIMIT, UNDER_LIMIT } who;
+	bool swapped; /* the partly swapped, else the fully resident */
+};
+
+static const struct phase phases[] = {
+	{ .step = 1, .soft = true },
+	{ .step = 2, .soft = true, .active = true },
+	{ .step = 3, .who = WITHOUT_LIMIT },
+	{ .step = 3, .who = UNDER_LIMIT },
+	{ .step = 4, .active = true },
+	{ .step = 4, .active = true, .below_low = true },
+};
+
+struct walk {
+	struct memcg *root;
+	struct reclaim_plan *plan;
+	uint64_t granule, stamp;
+	bool commit;
+	struct phase phase;
+	bool swapped_seen; /* somebody partly swapped was passed over */
+	uint64_t need, capacity; /* of the phase, for the reasons */
+};
+
+/* The first time that this plan comes by: what it keeps with the group starts anew. */
+static void enter(struct walk *w, struct memcg *m)
+{
+	if (m->plan.stamp == w->stamp)
+		return;
+	m->plan.stamp = w->stamp;
+	m->plan.taken = 0;
+	m->plan.budget = pages_sub(pages_sub(m->seen, m->owed), m->knobs.soft_limit);
+	memcg_protect(m, w->root);
+}
+
+static uint64_t keep_of(const struct walk *w, const struct memcg *m)
+{
+	uint64_t keep = pages_max(m->vm->keep, m->plan.protected_min);
+
+	return w->phase.below_low ? keep : pages_max(keep, m->plan.protected_low);
+}
+
+/* What a VM may still give in this phase, in whole granules. */
+static uint64_t capacity_of(const struct walk *w, const struct memcg *m)
+{
+	const struct reclaim_vm *vm = m->vm;
+	uint64_t most = pages_sub(vm->usage, keep_of(w, m));
+
+	if (!w->phase.active)
+		most = pages_min(most, vm->cold);
+	most = pages_min(most, vm->at_most);
+	return pages_round_down(pages_sub(most, m->plan.taken), w->granule);
+}
+
+static void gather_vm(struct walk *w, struct memcg *m)
+{
+	const struct reclaim_vm *vm = m->vm;
+	bool limited;
+
+	m->plan.capacity = 0;
+	m->plan.justified = 0;
+	if (m->offline || vm->hold != RECLAIM_HOLD_NONE || !vm->resident)
+		return;
+	if (w->phase.who != ANYBODY) {
+		limited = memcg_limit_set(m, w->root);
+		if (limited != (w->phase.who == UNDER_LIMIT))
+			return;
+	}
+	if ((vm->resident < vm->usage) != w->phase.swapped) {
+		w->swapped_seen |= !w->phase.swapped;
+		return;
+	}
+	m->plan.capacity = capacity_of(w, m);
+	m->plan.justified =
+		pages_min(m->plan.capacity, pages_round_down(m->plan.budget, w->granule));
+}
+
+static void gather(struct walk *w, struct memcg *m, bool covered);
+
+static void gather_child(struct walk *w, struct memcg *m, struct memcg *child, bool covered)
+{
+	gather(w, child, covered);
+	if (!child->plan.capacity)
+		return;
+	child->plan.visited_next = m->plan.visited;
+	m->plan.visited = child;
+	m->plan.capacity += child->plan.capacity;
+	m->plan.justified += child->plan.justified;
+}
+
+/* covered: an ancestor's excess asks for pages from anyone below it. */
+static void gather(struct walk *w, struct memcg *m, bool covered)
+{
+	uint64_t own;
+
+	w->plan->visited++;
+	enter(w, m);
+	if (m->vm) {
+		gather_vm(w, m);
+		return;
+	}
+	own = pages_round_down(m->plan.budget, w->granule);
+	covered |= own > 0;
+	m->plan.visited = NULL;
+	m->plan.capacity = 0;
+	m->plan.justified = 0;
+	if (w->phase.soft && !covered) {
+		/* MEMCG_SKIP_TREE for all others: nobody in excess there */
+		for (struct memcg *c = m->excess_children; c; c = c->excess_next)
+			gather_child(w, m, c, false);
+	} else {
+		memcg_for_each_child(c, m)
+			gather_child(w, m, c, covered);
+	}
+	m->plan.justified = pages_min(m->plan.capacity, pages_max(own, m->plan.justified));
+}
+
+static void take(struct walk *w, struct memcg *m, uint64_t pages)
+{
+	struct reclaim_plan *plan = w->plan;
+	const struct reclaim_vm *vm = m->vm;
+	struct reclaim_share *s;
+
+	if (!pages)
+		return;
+	assert(plan->nr < plan->nr_max);
+	s = &plan->shares[plan->nr++];
+	*s = (struct reclaim_share){
+		.memcg = m,
+		.step = w->phase.step,
+		.below_low = w->phase.below_low,
+		.pages = pages,
+		.gain = pages_mul_div(pages, vm->resident, vm->usage),
+		.cap = m->plan.capacity,
+		.step_need = w->need,
+		.step_cap = w->capacity,
+		.bound = keep_of(w, m),
+	};
+	if (w->phase.soft && m->knobs.soft_limit != PAGES_UNLIMITED && pages <= m->plan.budget)
+		s->bound = pages_max(s->bound, m->knobs.soft_limit);
+	plan->gain += s->gain;
+	for (struct memcg *a = m;; a = a->parent) {
+		a->plan.taken += pages;
+		a->plan.budget = pages_sub(a->plan.budget, pages);
+		if (a == w->root)
+			break;
+	}
+}
+
+/* What of a child one division is about. */
+enum part { JUSTIFIED, REST, ALL };
+
+static uint64_t weight(const struct memcg *m, enum part part)
+{
+	switch (part) {
+	case JUSTIFIED:
+		return m->plan.justified;
+	case REST:
+		return m->plan.capacity - m->plan.justified;
+	default:
+		return m->plan.capacity;
+	}
+}
+
+static int64_t *carry_of(const struct walk *w, struct memcg *m)
+{
+	return &m->carry[w->root->level][w->phase.step - 1];
+}
+
+/* The visited child at the shared position, else the first. */
+static struct memcg *position_of(const struct memcg *m)
+{
+	for (struct memcg *c = m->plan.visited; c; c = c->plan.visited_next)
+		if (c->id == m->position)
+			return c;
+	return m->plan.visited;
+}
+
+/* One granule more (sign 1) or less (-1) for a child, if it may have it. */
+static bool nudge(struct walk *w, struct memcg *c, enum part part, int sign)
+{
+	bool room = sign > 0 ? c->plan.part + w->granule <= weight(c, part)
+			     : c->plan.part >= w->granule;
+
+	if (!room)
+		return false;
+	c->plan.part = sign > 0 ? c->plan.part + w->granule : c->plan.part - w->granule;
+	c->plan.due -= sign * (int64_t)w->granule;
+	return true;
+}
+
+/*
+ * What rounding left over (rest > 0) or handed out too much (rest < 0), a granule each, going round
+ * from the shared position: in the first round those to whom the division owes it, then anyone.
+ * The weights cover the whole, so every later round but the last places at least one granule.
+ */
+static void go_round(struct walk *w, struct memcg *m, enum part part, int64_t rest)
+{
+	struct memcg *start = position_of(m), *c;
+	int sign = rest > 0 ? 1 : -1;
+	uint64_t left = (uint64_t)(rest * sign) / w->granule, before;
+
+	for (unsigned int round = 0; left; round++) {
+		before = left;
+		c = start;
+		do {
+			if ((round || c->plan.due * sign > 0) && nudge(w, c, part, sign)) {
+				left--;
+				if (w->commit)
+					m->position = c->plan.visited_next
+							      ? c->plan.visited_next->id
+							      : 0;
+			}
+			c = c->plan.visited_next ? c->plan.visited_next : m->plan.visited;
+		} while (left && c != start);
+		assert(!round || left < before);
+	}
+}
+
+/* Adds to every visited child's share its part of pages, which the children's weights cover. */
+static void divide(struct walk *w, struct memcg *m, enum part part, uint64_t pages)
+{
+	int64_t granule = (int64_t)w->granule, rest = (int64_t)pages, due;
+	uint64_t sum = 0, give;
+
+	if (!pages)
+		return;
+	for (struct memcg *c = m->plan.visited; c; c = c->plan.visited_next)
+		sum += weight(c, part);
+	assert(pages <= sum);
+	for (struct memcg *c = m->plan.visited; c; c = c->plan.visited_next) {
+		c->plan.part = 0;
+		c->plan.due = 0;
+		if (!weight(c, part))
+			continue;
+		due = (int64_t)pages_mul_div(pages, weight(c, part), sum) + *carry_of(w, c);
+		give = due > 0 ? pages_round_down((uint64_t)due + w->granule / 2, w->granule) : 0;
+		give = pages_min(give, weight(c, part));
+		c->plan.part = give;
+		c->plan.due = due - (int64_t)give;
+		rest -= (int64_t)give;
+	}
+	go_round(w, m, part, rest);
+	for (struct memcg *c = m->plan.visited; c; c = c->plan.visited_next) {
+		c->plan.share += c->plan.part;
+		if (!w->commit || !weight(c, part))
+			continue;
+		due = c->plan.due;
+		*carry_of(w, c) = due > granule ? granule : due < -granule ? -granule : due;
+	}
+}
+
+static void hand_out(struct walk *w, struct memcg *m, uint64_t pages)
+{
+	uint64_t justified = 0;
+
+	if (m->vm) {
+		take(w, m, pages);
+		return;
+	}
+	for (struct memcg *c = m->plan.visited; c; c = c->plan.visited_next) {
+		c->plan.share = 0;
+		justified += c->plan.justified;
+	}
+	if (!w->phase.soft) {
+		divide(w, m, ALL, pages);
+	} else if (pages <= justified) {
+		divide(w, m, JUSTIFIED, pages);
+	} else {
+		/* all of their own excess, and the rest of this group's from anyone below it */
+		for (struct memcg *c = m->plan.visited; c; c = c->plan.visited_next)
+			c->plan.share = c->plan.justified;
+		divide(w, m, REST, pages - justified);
+	}
+	for (struct memcg *c = m->plan.visited; c; c = c->plan.visited_next)
+		if (c->plan.share)
+			hand_out(w, c, c->plan.share);
+}
+
+/* Sums over the VMs that the phase visits: what they may give, and what would be gained by it. */
+static void gains_of(const struct memcg *m, uint64_t *capacity, uint64_t *gain)
+{
+	if (m->vm) {
+		*capacity += m->plan.capacity;
+		*gain += m->plan.capacity
+				 ? pages_mul_div(m->plan.capacity, m->vm->resident, m->vm->usage)
+				 : 0;
+		return;
+	}
+	for (struct memcg *c = m->plan.visited; c; c = c->plan.visited_next)
+		gains_of(c, capacity, gain);
+}
+
+/*
+ * The pages to ask for so that need is gained. Of partly swapped VMs only the resident part comes:
+ * with shares in proportion to caps, need grows by the sum of caps over the sum of their gains.
+ */
+static uint64_t to_ask(const struct walk *w, uint64_t need)
+{
+	uint64_t capacity = 0, gain = 0;
+
+	if (!w->phase.swapped)
+		return pages_round_up(need, w->granule);
+	gains_of(w->root, &capacity, &gain);
+	if (!gain)
+		return 0;
+	if (need >= gain)
+		return capacity;
+	return pages_round_down(pages_mul_div(need, capacity, gain) + w->granule - 1, w->granule);
+}
+
+/* Least to inflate first, within a step. A shell sort: no allocation, and plans are short. */
+static void order(struct reclaim_share *shares, size_t nr)
+{
+	for (size_t gap = nr / 2; gap; gap /= 2) {
+		for (size_t i = gap; i < nr; i++) {
+			struct reclaim_share s = shares[i];
+			size_t j = i;
+
+			for (; j >= gap && shares[j - gap].memcg->vm->slack > s.memcg->vm->slack;
+				j -= gap)
+				shares[j] = shares[j - gap];
+			shares[j] = s;
+		}
+	}
+}
+
+static void run(struct walk *w, const struct phase *phase, bool swapped)
+{
+	struct reclaim_plan *plan = w->plan;
+	uint64_t pages, most;
+	size_t first = plan->nr;
+
+	w->phase = *phase;
+	w->phase.swapped = swapped;
+	gather(w, w->root, false);
+	most = phase->soft ? w->root->plan.justified : w->root->plan.capacity;
+	w->need = plan->need - plan->gain;
+	w->capacity = most;
+	pages = pages_min(to_ask(w, w->need), most);
+	if (pages)
+		hand_out(w, w->root, pages);
+	order(plan->shares + first, plan->nr - first);
+}
+
+void reclaim(struct memcg *root, uint64_t need, uint64_t granule, bool commit,
+	struct reclaim_plan *plan)
+{
+	struct walk w = {
+		.root = root,
+		.plan = plan,
+		.granule = granule,
+		.commit = commit,
+		.stamp = ++root->tree->plan_stamp,
+	};
+
+	assert(granule);
+	plan->nr = 0;
+	plan->need = need;
+	plan->gain = 0;
+	plan->visited = 0;
+	for (size_t i = 0; i < sizeof(phases) / sizeof(phases[0]); i++) {
+		if (plan->gain >= need)
+			break;
+		/* Nobody in excess: the soft steps are not started. */
+		if (phases[i].soft && !root->excess && !root->nr_excess)
+			continue;
+		w.swapped_seen = false;
+		run(&w, &phases[i], false);
+		if (w.swapped_seen && plan->gain < need)
+			run(&w, &phases[i], true);
+	}
+	plan->short_pages = pages_sub(need, plan->gain);
+}

@@ -1,0 +1,124 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#include <config.h>
+
+#include "policy/workingset.h"
+
+#include <string.h>
+
+#define PAGES_PER_GIB (UINT64_C(1) << 18)
+
+/* Of the page cache, what counts as cold where nothing tells the lists: an eighth. */
+#define COLD_CACHE_FRACTION 8
+
+/* Page structures take 64 bytes of each 4 KiB: no guest lives on less, whatever its agent says. */
+#define AGENT_FLOOR_FRACTION 64
+
+static uint64_t int_sqrt(uint64_t x)
+{
+	uint64_t r = 0;
+
+	for (uint64_t bit = UINT64_C(1) << 31; bit; bit >>= 1)
+		if ((r + bit) * (r + bit) <= x)
+			r += bit;
+	return r;
+}
+
+uint64_t workingset_ratio(uint64_t inactive, uint64_t active)
+{
+	uint64_t gb = (inactive + active) / PAGES_PER_GIB;
+
+	return gb ? int_sqrt(10 * gb) : 1;
+}
+
+uint64_t workingset_cold_list(uint64_t inactive, uint64_t active)
+{
+	uint64_t ratio = workingset_ratio(inactive, active);
+
+	return pages_sub(inactive, (active + ratio - 1) / ratio);
+}
+
+static uint64_t percent_up(uint64_t pages, unsigned int percent)
+{
+	return pages_mul_div(pages, percent, 100) + (pages * percent % 100 ? 1 : 0);
+}
+
+uint64_t workingset_floor(const struct workingset_bounds *bounds, const struct workingset_vm *vm,
+	const struct vm_sample *sample)
+{
+	bool free_only = vm_knows(sample, VM_UNUSED) && !vm_knows(sample, VM_USABLE);
+	unsigned int percent = free_only ? bounds->floor_free_only_percent : bounds->floor_percent;
+	uint64_t floor = percent_up(vm->maximum, percent);
+	uint64_t told;
+
+	if (!vm->agent || !vm->agent_floor)
+		return floor;
+	told = pages_max(vm->agent_floor, vm->maximum / AGENT_FLOOR_FRACTION);
+	told = pages_min(told, vm->maximum);
+	if (told <= floor || vm->trust)
+		return told;
+	if (vm->soft_limit == PAGES_UNLIMITED)
+		return floor;
+	return pages_max(floor, pages_min(told, vm->soft_limit));
+}
+
+uint64_t workingset_margin(const struct workingset_bounds *bounds, uint64_t maximum)
+{
+	uint64_t margin =
+		pages_max(percent_up(maximum, bounds->margin_percent), bounds->margin_at_least);
+
+	return pages_min(margin, maximum / 4);
+}
+
+/* What lies free in the guest and is resident: the balloon takes it without anybody noticing. */
+static uint64_t cold_free(const struct vm_sample *s, uint64_t usage)
+{
+	if (!vm_knows(s, VM_UNUSED))
+		return 0;
+	return pages_sub(s->unused, pages_sub(s->stats_actual, usage));
+}
+
+static uint64_t cold(const struct workingset_vm *vm, const struct vm_sample *s, uint64_t usage)
+{
+	const struct vm_lists *l = &s->lists;
+	uint64_t pages = cold_free(s, usage);
+
+	if (vm->agent && vm_knows(s, VM_LISTS)) {
+		pages += workingset_cold_list(l->inactive_file, l->active_file);
+		if (vm->guest_swap)
+			pages += pages_min(l->swap_free,
+				workingset_cold_list(l->inactive_anon, l->active_anon));
+	} else if (vm_knows(s, VM_DISK_CACHES)) {
+		pages += s->disk_caches / COLD_CACHE_FRACTION;
+	}
+	return pages_min(pages, usage);
+}
+
+void workingset_assess(const struct workingset_bounds *bounds, const struct workingset_vm *vm,
+	const struct vm_sample *s, struct workingset *ret_set)
+{
+	struct workingset set;
+	uint64_t usable;
+
+	memset(&set, 0, sizeof(set));
+	set.floor = workingset_floor(bounds, vm, s);
+	set.margin = workingset_margin(bounds, vm->maximum);
+	set.keep = set.floor;
+	set.actual = vm_knows(s, VM_ACTUAL) ? s->actual : vm->maximum;
+	if (vm_knows(s, VM_RESIDENT | VM_SWAPPED)) {
+		set.usage_known = true;
+		set.resident = pages_min(s->resident, set.actual);
+		set.usage = pages_min(s->resident + s->swapped, set.actual);
+	}
+	set.used_known = !s->stale && (s->known & (VM_USABLE | VM_UNUSED));
+	if (set.used_known) {
+		usable = vm_knows(s, VM_USABLE) ? s->usable : s->unused;
+		set.guest_used = pages_sub(pages_max(s->stats_actual, set.actual), usable);
+		set.little_available = usable < set.margin;
+		if (!(vm->guest_swap && vm->agent))
+			set.keep = pages_max(set.keep, set.guest_used + set.margin);
+	}
+	set.donor_known = set.usage_known && set.used_known && vm_knows(s, VM_ACTUAL);
+	if (set.donor_known)
+		set.cold = cold(vm, s, set.usage);
+	*ret_set = set;
+}
