@@ -152,8 +152,9 @@ const char *size_format(uint64_t bytes, char *buf, size_t size)
 		if (bytes < binary[i].bytes)
 			continue;
 		whole = bytes / binary[i].bytes;
-		/* Below 2^60, so that times 100 does not wrap: drop bits that do not show. */
-		hundredths = (bytes % binary[i].bytes >> 7) * 100 / (binary[i].bytes >> 7);
+		/* 2^60 times 100 would wrap. */
+		hundredths = (uint64_t)(__extension__(unsigned __int128)(bytes % binary[i].bytes) *
+					100 / binary[i].bytes);
 		if (hundredths == 0)
 			snprintf(buf, size, "%" PRIu64 " %s", whole, binary[i].name);
 		else if (hundredths % 10 == 0)
