@@ -119,7 +119,7 @@ void memcg_tree_free(struct memcg_tree *tree);
 /*
  * A new group below parent. -ENOMEM; -EEXIST: the id is taken; -ENODEV: parent is offline;
  * -ELOOP: deeper than MEMCG_MAX_DEPTH; -EINVAL: id 0, the parent is a VM (parent->vm) or a leaf
- * that has pages. The group holds a reference on its parent until it is freed.
+ * that has or owes pages. The group holds a reference on its parent until it is freed.
  */
 int memcg_new(struct memcg_tree *tree, struct memcg *parent, uint64_t id, struct memcg **ret_memcg);
 

@@ -1,0 +1,80 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/* Page counters: see page_counter.h. Charged through charge.c, limited through memcg.c. */
+#include <config.h>
+
+#include "policy/page_counter.h"
+
+#include <assert.h>
+#include <errno.h>
+#include <stddef.h>
+
+void page_counter_init(struct page_counter *counter, struct page_counter *parent)
+{
+	atomic_init(&counter->usage, 0);
+	atomic_init(&counter->max, PAGES_UNLIMITED);
+	counter->parent = parent;
+}
+
+uint64_t page_counter_read(const struct page_counter *counter)
+{
+	return atomic_u64_read(&counter->usage);
+}
+
+void page_counter_charge(struct page_counter *counter, uint64_t pages)
+{
+	assert(pages > 0 && pages <= PAGES_UNLIMITED);
+	for (struct page_counter *c = counter; c; c = c->parent) {
+		uint64_t before = atomic_u64_add(&c->usage, pages);
+
+		assert(before <= PAGES_UNLIMITED - pages);
+	}
+}
+
+/* Takes pages from counter and its ancestors below end (NULL: from all). */
+static void take_back(struct page_counter *counter, struct page_counter *end, uint64_t pages)
+{
+	for (struct page_counter *c = counter; c != end; c = c->parent) {
+		uint64_t before = atomic_u64_sub(&c->usage, pages);
+
+		assert(before >= pages);
+	}
+}
+
+/* One counter; false where its maximum refuses. */
+static bool try_one(struct page_counter *counter, uint64_t pages)
+{
+	uint64_t usage = atomic_u64_read(&counter->usage);
+	uint64_t max;
+
+	do {
+		max = atomic_u64_read(&counter->max);
+		if (pages > max || usage > max - pages)
+			return false;
+	} while (!atomic_u64_cas(&counter->usage, &usage, usage + pages));
+	return true;
+}
+
+int page_counter_try_charge(
+	struct page_counter *counter, uint64_t pages, struct page_counter **ret_fail)
+{
+	assert(pages > 0);
+	for (struct page_counter *c = counter; c; c = c->parent) {
+		if (!try_one(c, pages)) {
+			take_back(counter, c, pages);
+			*ret_fail = c;
+			return -ENOMEM;
+		}
+	}
+	return 0;
+}
+
+void page_counter_uncharge(struct page_counter *counter, uint64_t pages)
+{
+	take_back(counter, NULL, pages);
+}
+
+void page_counter_set_max(struct page_counter *counter, uint64_t max)
+{
+	assert(max <= PAGES_UNLIMITED);
+	atomic_u64_set(&counter->max, max);
+}
