@@ -8,6 +8,22 @@
 #include <limits.h>
 #include <string.h>
 
+/* What json-c takes in strict mode all the same: comments, and keys in single quotes. */
+static bool has_extensions(const char *text, size_t length)
+{
+	bool string = false;
+
+	for (size_t i = 0; i < length; i++) {
+		if (string && text[i] == '\\')
+			i++;
+		else if (text[i] == '"')
+			string = !string;
+		else if (!string && (text[i] == '\'' || text[i] == '/'))
+			return true;
+	}
+	return false;
+}
+
 int json_read(const char *text, size_t length, struct json_object **ret_value, const char **ret_why)
 {
 	struct json_tokener *tokener = NULL;
