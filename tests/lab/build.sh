@@ -61,12 +61,12 @@ build() {
 	build_make "$name" "${@:-all}"
 }
 
-# build_list NAME VARIABLE: what a variable of the makefile holds.
+# build_list NAME WORDS: what make expands the words to.
 build_list() {
-	# shellcheck disable=SC2016 # make expands it
-	make -s -C "$ROOT/build/$1" --no-print-directory --eval='print-list: ; @echo $('"$2"')' print-list
+	make -s -C "$ROOT/build/$1" --no-print-directory --eval="print-list: ; @echo $2" print-list
 }
 
+# shellcheck disable=SC2016 # make expands the variables
 # build_check NAME KIND: runs a kind of test (unit, contract, scenarios) in a build and writes a
 # result for each test point. True when all passed.
 build_check() {

@@ -18,7 +18,7 @@ daemon_configure() {
 # daemon_start [OPTION...]: returns when it answers.
 daemon_start() {
 	[ -x "$BUILD/ballastd" ] || die "no ballastd in $BUILD: ./dev build"
-	setsid nsenter -m -t "$(<"$LAB/libvirtd.pid")" --wd=/ "$BUILD/ballastd" --connect qemu:///system \
+	setsid nsenter -m -r -w -t "$(<"$LAB/libvirtd.pid")" "$BUILD/ballastd" --connect qemu:///system \
 		--config "$LAB/ballastd.conf" --socket "$LAB/ballastd.sock" --run-dir "$LAB/daemon" "$@" \
 		>>"$LAB/ballastd.log" 2>&1 </dev/null &
 	echo $! >"$LAB/daemon.pid"

@@ -100,7 +100,7 @@ lab_start_libvirtd() {
 }
 
 lab_in() {
-	nsenter -m -t "$(<"$LAB/libvirtd.pid")" --wd="$PWD" "$@"
+	nsenter -m -r -w -t "$(<"$LAB/libvirtd.pid")" "$@"
 }
 
 lab_virsh() {

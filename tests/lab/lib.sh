@@ -5,9 +5,8 @@
 
 ROOT=$(cd "${BASH_SOURCE[0]%/*}/../.." && pwd)
 CACHE=${BALLAST_CACHE:-${XDG_CACHE_HOME:-$HOME/.cache}/ballast}
-# Read by those who source this file.
-# shellcheck disable=SC2034
-BUILD=$ROOT/build/plain
+# Where the programs are.
+BUILD=${BALLAST_BUILD:-$ROOT/build/plain}
 
 # say LINE...
 say() {
@@ -84,11 +83,11 @@ packages_of() {
 			libxml2-dev libjson-c-dev libinih-dev libsystemd-dev uthash-dev libjsmn-dev scdoc
 		;;
 	lab)
-		echo libvirt-daemon libvirt-daemon-driver-qemu libvirt-clients qemu-system-x86 \
+		echo libvirt-daemon libvirt-daemon-driver-qemu libvirt-clients qemu-system-x86 jq \
 			busybox-static gcc libc6-dev passwd util-linux
 		;;
 	test) echo gcovr ;;
-	lint) echo clang clang-format clang-tidy cppcheck shellcheck ;;
+	lint) echo git clang clang-format clang-tidy cppcheck shellcheck ;;
 	fresh) echo debootstrap ;;
 	*) die "packages_of: no use named $1" ;;
 	esac

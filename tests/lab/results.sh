@@ -16,6 +16,11 @@ result() {
 	echo "$*" >>"$PART.results"
 }
 
+# note WHAT: a line that is shown below the part's own.
+note() {
+	echo "$*" >>"$PART.notes"
+}
+
 # part NAME BUDGET COMMAND...: runs it with its output in a log, and prints its line. A part that
 # fails without having said which test did counts as one failure; so does one with no result.
 part() {
@@ -35,6 +40,7 @@ part() {
 	skipped=$(grep -c '^SKIP ' "$PART.results" || true)
 	[ $seconds -le "$budget" ] || over="  over its budget"
 	printf '%-28s %8d %8d %8d %8d %8d%s\n' "$name" $seconds "$budget" "$passed" "$failed" "$skipped" "$over"
+	[ ! -e "$PART.notes" ] || sed 's/^/    /' "$PART.notes"
 	[ "$failed" = 0 ] || part_show_failure
 }
 

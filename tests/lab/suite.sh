@@ -1,2 +1,129 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
 # shellcheck shell=bash
+# ./dev test: its parts, in two lanes side by side, because the lab mostly waits. Needs all others.
+
+suite_all() {
+	results_begin
+	part packages 120 install_for build test lint lab
+	part "build plain" 60 build plain
+	# A process group of its own, so that it can be ended as a whole.
+	set -m
+	suite_lab_lane >"$RESULTS/lab-lane.txt" 2>&1 &
+	LANE=$!
+	set +m
+	trap 'kill -TERM -- "-$LANE" 2>/dev/null && wait "$LANE"' EXIT
+	trap 'exit 130' INT
+	trap 'exit 143' TERM HUP
+	# The guests' timing matters more than the compiler's.
+	renice -n 10 -p $$ >/dev/null
+	suite_cpu_lane
+	wait "$LANE" || true
+	trap - EXIT
+	cat "$RESULTS/lab-lane.txt"
+	results_end
+}
+
+suite_lab_lane() {
+	part system 330 suite_system
+}
+
+suite_cpu_lane() {
+	local name
+	part "unit plain" 60 build_check plain unit
+	part "contract plain" 60 build_check plain contract
+	part scenarios 60 build_check plain scenarios
+	part coverage 60 suite_coverage
+	for name in address thread; do
+		part "build $name" 60 build "$name" all
+		part "unit $name" 60 build_check "$name" unit
+		part "contract $name" 60 build_check "$name" contract
+	done
+	part lint 120 lint_all
+	part distcheck 60 suite_distcheck ""
+	part "distcheck without libvirt" 60 suite_distcheck --without-libvirt
+	part "distcheck without xen" 60 suite_distcheck --without-xen
+}
+
+# suite_one KIND: one kind of test, in the plain build.
+suite_one() {
+	install_for build
+	[ "$1" != system ] || install_for lab
+	build plain
+	results_begin
+	case $1 in
+	system) part system 330 suite_system ;;
+	*) part "$1" 60 build_check plain "$1" ;;
+	esac
+	results_end
+}
+
+# What the tests of policy/ reach. Branches of assert() are left out: they never fail in a test.
+suite_coverage() {
+	local said status=0
+	build coverage all
+	find "$ROOT/build/coverage" -name '*.gcda' -delete
+	build_make coverage check >/dev/null || true # judged in the plain build
+	said=$(cd "$ROOT/build/coverage" && gcovr -r "$ROOT" . --filter "$ROOT/policy/" --print-summary \
+		--exclude-branches-by-pattern '.*\bassert\(.*' --fail-under-line 100 --fail-under-branch 95) ||
+		status=$?
+	echo "$said"
+	note "policy/: $(sed -n 's/^\(lines\|branches\): */\1 /p' <<<"$said" | paste -sd, | sed 's/,/, /g')"
+	note "left out: branches of $(suite_count '\bassert\(') asserts, and" \
+		"$(suite_count '(GCOVR?|LCOV)_EXCL') marked places"
+	suite_covered "every line of policy/ is tested" $((status & 2))
+	suite_covered "95 % of policy/'s branches are tested" $((status & 4))
+}
+
+# gcovr's status has a bit for each bound that was missed.
+suite_covered() {
+	if [ "$2" = 0 ]; then
+		result PASS "$1"
+	else
+		result FAIL "$1"
+	fi
+}
+
+suite_count() {
+	cat "$ROOT"/policy/*.[ch] | grep -cE "$1" || true
+}
+
+suite_distcheck() {
+	local dir=$ROOT/build/dist name="make distcheck${1:+ $1}"
+	mkdir -p "$dir"
+	cd "$dir" || return
+	"$ROOT/configure" --quiet ${1:+"$1"} >configure.log 2>&1 || return
+	if make -s -j "$(nproc)" distcheck DISTCHECK_CONFIGURE_FLAGS="${1:-} --quiet CFLAGS=-O1"; then
+		result PASS "$name"
+	else
+		chmod -R u+w "$dir"
+		result FAIL "$name"
+	fi
+}
+
+# suite_system: one bring-up, three guests; each file of tests/system is a case and runs in order.
+suite_system() {
+	local file name begin status
+	lab_trap
+	lab_up
+	export LAB BUILD
+	story_define
+	story_start
+	for file in "$ROOT"/tests/system/[0-9]*.sh; do
+		name=${file##*/}
+		name=${name%.sh}
+		name=${name#*_}
+		say "=== $name"
+		begin=$(now_ms)
+		status=0
+		bash -euo pipefail "$file" || status=$?
+		say "=== $name: $status, $((($(now_ms) - begin) / 1000)) s"
+		case $status in
+		0) result PASS "system $name" ;;
+		77) result SKIP "system $name" ;;
+		*)
+			result FAIL "system $name"
+			tail -n 20 "$LAB/ballastd.log" 2>/dev/null || true
+			;;
+		esac
+	done
+}
