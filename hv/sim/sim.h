@@ -1,0 +1,114 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/*
+ * sim: the simulated hypervisor, a backend like any other (hv.h), with a host and guests behind it
+ * that live in virtual time.
+ *
+ * hv_sim.open() makes an empty host; the functions here put guests on it, write what is to happen
+ * (sim_at) and move time (sim_advance). Nothing happens between two calls of sim_advance(), no
+ * clock is read and chance comes from the seed, so every run repeats exactly. virtual.h drives it
+ * together with the core.
+ *
+ * It answers like libvirt was seen to: calls take some milliseconds and return before anything
+ * moved; statistics, period and target of a guest whose process stands still do not return before
+ * it goes on; lists, descriptions and process figures always do; a change of memtune is told by
+ * nobody, one of the metadata is.
+ *
+ * hv_sim.fd() is -1: next() is to be called after each sim_advance(). One thread. Amounts are
+ * bytes, times virtual microseconds from 0.
+ */
+#ifndef BALLAST_HV_SIM_SIM_H
+#define BALLAST_HV_SIM_SIM_H
+
+#include "hv/hv.h"
+#include "hv/sim/guest.h"
+
+extern const struct hv_backend hv_sim;
+
+/* The host. sim_host_default() has the measured figures. */
+struct sim_host {
+	uint64_t total;	 /* memory; 0: HV_HOST says unknown, and the host never swaps */
+	uint64_t others; /* what others than VMs use */
+	uint64_t swap;	 /* of the host */
+	uint64_t seed;
+	uint64_t call_min_us, call_max_us; /* what a call takes */
+	uint64_t boot_min_us, boot_max_us; /* from a start or reboot to the balloon driver */
+};
+
+void sim_host_default(struct sim_host *ret_host);
+/* Before the first guest. -EINVAL: minima over maxima; -EBUSY. */
+int sim_host_set(struct hv *hv, const struct sim_host *host);
+
+struct sim_vm {
+	const char *name;
+	struct guest_params guest;
+	struct hv_knobs metadata, memtune; /* copied */
+	const char *partition;		   /* NULL: none */
+	uint64_t overhead;		   /* of its process */
+	uint64_t period_s;		   /* of the statistics, before anybody sets one */
+	uint64_t ceiling;		   /* recorded by an earlier ballast; 0: none */
+	uint64_t actual;		   /* at the start, set by an earlier ballast; 0: all */
+	uint64_t host_swapped;		   /* at the start */
+	unsigned int partial_every; /* of so many statistics calls one is incomplete; 0: none */
+	bool off;		    /* at the start; else it runs, its driver is there */
+};
+
+void sim_vm_default(struct sim_vm *ret_vm);
+/* -EINVAL: no name or no memory; -EEXIST: the name is taken; -ENOMEM. */
+int sim_vm_add(struct hv *hv, const struct sim_vm *vm);
+
+enum sim_action_type {
+	SIM_WORK, /* work, bytes, rate */
+	SIM_IDLE, /* ends all work */
+	SIM_PAUSE,
+	SIM_RESUME,
+	SIM_STOP, /* its process stands still: SIGSTOP */
+	SIM_WAKE,
+	SIM_REBOOT,
+	SIM_OFF,
+	SIM_START,
+	SIM_METADATA_SOFT_LIMIT, /* bytes */
+	SIM_MEMTUNE_SOFT_LIMIT,	 /* bytes; no event comes */
+	SIM_SETMEM,		 /* bytes: somebody else sets the target */
+	SIM_STUCK,    /* bytes: its balloon gets no further down than that; 0: it does again */
+	SIM_SWAP_OUT, /* bytes of it go to the host's swap */
+	SIM_OTHERS,   /* bytes: what others than VMs use; of the host: vm NULL */
+	SIM_DOWN,     /* the connection is lost; vm NULL */
+	SIM_UP,
+};
+
+struct sim_action {
+	enum sim_action_type type;
+	enum guest_work_type work;
+	uint64_t bytes, rate;
+};
+
+/* Does it at that time. -ENOENT: no such VM; -EINVAL: the time is past; -ENOMEM. */
+int sim_at(struct hv *hv, uint64_t time, const char *vm, const struct sim_action *action);
+
+uint64_t sim_now(const struct hv *hv);
+/* When something happens next; UINT64_MAX: only when a call is submitted. */
+uint64_t sim_next(const struct hv *hv);
+/* Moves time; now never goes back. -ENOMEM: some event or answer is lost, as real ones may be. */
+int sim_advance(struct hv *hv, uint64_t now);
+
+/* What a test or a table of results wants to see. */
+struct sim_vm_view {
+	const char *name;
+	const struct hv_uuid *uuid;
+	const struct guest *guest;
+	uint64_t targets;	/* calls that set one */
+	uint64_t lowest_target; /* of those; UINT64_MAX: none */
+	uint64_t ceiling;	/* recorded */
+};
+/* -ENOENT. */
+int sim_vm_view(const struct hv *hv, const char *name, struct sim_vm_view *ret_view);
+
+struct sim_host_view {
+	uint64_t total, used; /* used: by VMs, their processes and others, resident */
+	uint64_t swapped_out; /* all that the host ever swapped out */
+	uint64_t beyond;      /* most that was used beyond total with nothing left to swap */
+	size_t calls;	      /* not answered yet */
+};
+void sim_host_view(const struct hv *hv, struct sim_host_view *ret_view);
+
+#endif

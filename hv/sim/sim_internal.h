@@ -1,0 +1,82 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/*
+ * What the simulator's files share: the host's state (sim.c), what waits in order of time and what
+ * is ready to be read (queue.c), how calls are answered (answer.c). For nobody else.
+ */
+#ifndef BALLAST_HV_SIM_INTERNAL_H
+#define BALLAST_HV_SIM_INTERNAL_H
+
+#include <uthash.h>
+
+#include "hv/sim/sim.h"
+
+#define SIM_NEVER    UINT64_MAX
+#define SIM_US_PER_S UINT64_C(1000000)
+
+struct sim_guest {
+	struct hv_uuid uuid;
+	char *name, *partition;
+	struct guest guest;
+	struct hv_knobs metadata, memtune;
+	uint64_t overhead, ceiling, targets, lowest_target;
+	unsigned int partial_every, stats_calls;
+	UT_hash_handle by_uuid, by_name;
+};
+
+struct sim_item {
+	uint64_t due, order; /* order: of those due at once, first come */
+	bool is_call;
+	struct hv_call call;
+	struct sim_guest *vm; /* of an action; NULL: the host's */
+	struct sim_action action;
+};
+
+struct sim_ready {
+	struct hv_event event;
+	struct sim_ready *next;
+};
+
+struct hv {
+	struct sim_host host;
+	uint64_t now, random, order;
+	bool up;
+	struct sim_guest *by_uuid, *by_name;
+	struct sim_item *heap;
+	size_t nr_heap, heap_size, nr_calls;
+	struct sim_item *hung; /* calls that wait for a guest's process to go on */
+	size_t nr_hung, hung_size;
+	struct sim_ready *first, **last;
+	uint64_t swapped, swapped_out, beyond, pressure_at;
+	bool lost; /* an event could not be kept */
+};
+
+/* ---- queue.c ---- */
+
+/* By the seed, least and most included. */
+uint64_t sim_draw(struct hv *hv, uint64_t least, uint64_t most);
+
+int sim_items_grow(struct sim_item **items, size_t *size);
+/* Sets the item's order. -ENOMEM. */
+int sim_heap_add(struct hv *hv, const struct sim_item *item);
+/* The heap is not empty. */
+struct sim_item sim_heap_take(struct hv *hv);
+
+/* For next(). Takes over what the event owns; where memory is out it is lost, and hv->lost set. */
+void sim_tell(struct hv *hv, struct hv_event *event);
+/* A VM's event; lost where the connection is. */
+void sim_tell_vm(
+	struct hv *hv, enum hv_event_type type, const struct sim_guest *vm, uint64_t actual);
+
+/* ---- answer.c ---- */
+
+/* Answers the call, or puts it with those that hang. */
+void sim_answer(struct hv *hv, const struct sim_item *item);
+/* Calls that hang no more are answered after a delay. */
+void sim_release_hung(struct hv *hv, uint64_t delay_us);
+/* Resident memory of VMs, their processes and others. */
+uint64_t sim_host_used(const struct hv *hv);
+/* A copy, NULL of NULL; *error becomes -ENOMEM where it fails, and is left as it is else. */
+char *sim_copy_text(const char *text, int *error);
+struct hv_knobs sim_copy_knobs(const struct hv_knobs *knobs, int *error);
+
+#endif
