@@ -23,7 +23,7 @@ build_bootstrap() {
 		[ -n "$(find configure.ac Makefile.am tests/tests.am docs/docs.am -newer Makefile.in)" ]; then
 		say "autoreconf"
 		autoreconf -fi >"$ROOT/build/autoreconf.log" 2>&1 || {
-			cat "$ROOT/build/autoreconf.log" >&2
+			grep -vE "installing|copying|putting" "$ROOT/build/autoreconf.log" | tail -n 20 >&2
 			die "autoreconf failed"
 		}
 		touch Makefile.in
