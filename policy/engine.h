@@ -28,18 +28,18 @@ struct engine_level {
 };
 
 struct engine_config {
-	bool act;           /* false: observe; nothing is ever asked of anyone */
-	bool loosens;       /* deflated pages stay with the host until touched (KVM) */
-	uint64_t granule;   /* pages, > 0 */
+	bool act;	  /* false: observe; nothing is ever asked of anyone */
+	bool loosens;	  /* deflated pages stay with the host until touched (KVM) */
+	uint64_t granule; /* pages, > 0 */
 	struct engine_level wm_min, wm_low, wm_high;
 	struct workingset_bounds bounds;
-	uint64_t max_step;  /* pages asked of a VM and not come, at most */
+	uint64_t max_step; /* pages asked of a VM and not come, at most */
 	uint64_t headroom_at_least;
 	unsigned int headroom_fraction; /* of usage: 1/16 */
-	uint64_t speed;     /* pages a second, of a balloon that was not measured yet */
+	uint64_t speed;			/* pages a second, of a balloon that was not measured yet */
 	uint64_t hold_us, hold_max_us;
 	uint64_t ask_deadline_us; /* and what the way takes at the measured speed */
-	uint64_t rest_us;   /* actual that stood still so long rests */
+	uint64_t rest_us;	  /* actual that stood still so long rests */
 };
 
 void engine_config_default(struct engine_config *ret_config);
@@ -52,10 +52,10 @@ void engine_config_default(struct engine_config *ret_config);
  */
 enum engine_vm_state {
 	ENGINE_VM_RUNNING,
-	ENGINE_VM_ARRIVING,      /* starting, restoring, rebooted: not seen yet, counts in full */
-	ENGINE_VM_PAUSED,        /* neither donor nor receiver */
-	ENGINE_VM_NO_DEVICE,     /* no balloon: fixed size */
-	ENGINE_VM_NO_DRIVER,     /* statistics never moved: no driver seen */
+	ENGINE_VM_ARRIVING,	 /* starting, restoring, rebooted: not seen yet, counts in full */
+	ENGINE_VM_PAUSED,	 /* neither donor nor receiver */
+	ENGINE_VM_NO_DEVICE,	 /* no balloon: fixed size */
+	ENGINE_VM_NO_DRIVER,	 /* statistics never moved: no driver seen */
 	ENGINE_VM_NOT_ANSWERING, /* its lane is past its deadline */
 	ENGINE_VM_STATE_NR,
 };
@@ -63,9 +63,9 @@ enum engine_vm_state {
 const char *engine_vm_state_name(enum engine_vm_state state);
 
 struct engine_vm_attrs {
-	uint64_t maximum;  /* pages */
-	uint64_t ceiling;  /* recorded by an earlier run, pages; 0: none recorded */
-	bool act;          /* manage = act for this VM */
+	uint64_t maximum; /* pages */
+	uint64_t ceiling; /* recorded by an earlier run, pages; 0: none recorded */
+	bool act;	  /* manage = act for this VM */
 	bool guest_swap;
 	bool agent, trust;
 	uint64_t agent_floor;
@@ -75,11 +75,11 @@ enum engine_change_type {
 	ENGINE_GROUP_NEW,   /* id, parent, knobs */
 	ENGINE_GROUP_KNOBS, /* id, knobs: of a group or VM */
 	ENGINE_GROUP_GONE,  /* id */
-	ENGINE_VM_NEW,      /* id, parent, knobs, attrs, state */
+	ENGINE_VM_NEW,	    /* id, parent, knobs, attrs, state */
 	ENGINE_VM_ATTRS,    /* id, attrs (ceiling is read with VM_NEW only) */
 	ENGINE_VM_STATE,    /* id, state */
 	ENGINE_VM_CANCEL,   /* id: what runs is cancelled and nothing replayed (reboot, resume) */
-	ENGINE_VM_GONE,     /* id: the hypervisor says that its memory is gone */
+	ENGINE_VM_GONE,	    /* id: the hypervisor says that its memory is gone */
 };
 
 struct engine_change {
@@ -107,7 +107,7 @@ struct engine_result {
 };
 
 enum engine_request_type {
-	ENGINE_RECLAIM,        /* job, root, pages */
+	ENGINE_RECLAIM,	       /* job, root, pages */
 	ENGINE_RECLAIM_CANCEL, /* job */
 };
 
@@ -134,12 +134,12 @@ struct engine_input {
 /* ---- output ---- */
 
 enum engine_reason_type {
-	ENGINE_CUT,      /* gives its share of a step */
-	ENGINE_CANCEL,   /* an ask ends: deadline, no more need, its state */
-	ENGINE_LOOSEN,   /* the cut came; the cap is lifted */
-	ENGINE_FEED,     /* shows pressure and is not in excess */
-	ENGINE_GIFT,     /* the pool has more than enough */
-	ENGINE_AGAIN,    /* actual rests above the target: asked once more */
+	ENGINE_CUT,    /* gives its share of a step */
+	ENGINE_CANCEL, /* an ask ends: deadline, no more need, its state */
+	ENGINE_LOOSEN, /* the cut came; the cap is lifted */
+	ENGINE_FEED,   /* shows pressure and is not in excess */
+	ENGINE_GIFT,   /* the pool has more than enough */
+	ENGINE_AGAIN,  /* actual rests above the target: asked once more */
 };
 
 const char *engine_reason_name(enum engine_reason_type type);
@@ -147,19 +147,19 @@ const char *engine_reason_name(enum engine_reason_type type);
 /* The numbers a decision was computed from: with them the target can be computed again. */
 struct engine_reason {
 	enum engine_reason_type type;
-	uint64_t at;         /* the tick's now */
-	uint64_t root;       /* whose need it serves; 0: none's */
-	uint64_t job;        /* the operator's request; 0: none */
-	unsigned int step;   /* 1 to 4 for a cut, else 0 */
-	int64_t free;        /* of the pool */
+	uint64_t at;	   /* the tick's now */
+	uint64_t root;	   /* whose need it serves; 0: none's */
+	uint64_t job;	   /* the operator's request; 0: none */
+	unsigned int step; /* 1 to 4 for a cut, else 0 */
+	int64_t free;	   /* of the pool */
 	uint64_t wm_min, wm_low, wm_high;
-	uint64_t need;       /* of root, before what is under way */
-	uint64_t owed;       /* under way below root before this decision */
+	uint64_t need;				  /* of root, before what is under way */
+	uint64_t owed;				  /* under way below root before this decision */
 	uint64_t step_need, step_cap, cap, share; /* see struct reclaim_share */
-	uint64_t bound;      /* what it must not go below here: soft limit, low, keep */
+	uint64_t bound;		      /* what it must not go below here: soft limit, low, keep */
 	uint64_t usage, actual, from; /* of the VM; from: the target before */
-	uint64_t to;         /* the new target */
-	uint64_t waiting;    /* of its share, kept back for pace */
+	uint64_t to;		      /* the new target */
+	uint64_t waiting;	      /* of its share, kept back for pace */
 };
 
 struct engine_action {
@@ -170,15 +170,15 @@ struct engine_action {
 };
 
 enum engine_event_type {
-	ENGINE_EVENT_SHORT,      /* id root, a: pages that nobody can give */
-	ENGINE_EVENT_SHORT_OVER, /* id root */
-	ENGINE_EVENT_BELOW_MIN,  /* a: wm_min, free: signed in b */
-	ENGINE_EVENT_ASK_CAME,   /* id VM, a: asked, b: came */
-	ENGINE_EVENT_ASK_FAILED, /* id VM, a: asked, b: came */
-	ENGINE_EVENT_WISH,       /* id VM, a: old ceiling, b: new */
-	ENGINE_EVENT_CONTENDED,  /* id VM, a: target, b: actual */
-	ENGINE_EVENT_JOB_DONE,   /* id job, a: wanted, b: came; all of it */
-	ENGINE_EVENT_JOB_SHORT,  /* id job, a: wanted, b: came; nobody can give more */
+	ENGINE_EVENT_SHORT,	    /* id root, a: pages that nobody can give */
+	ENGINE_EVENT_SHORT_OVER,    /* id root */
+	ENGINE_EVENT_BELOW_MIN,	    /* a: wm_min, free: signed in b */
+	ENGINE_EVENT_ASK_CAME,	    /* id VM, a: asked, b: came */
+	ENGINE_EVENT_ASK_FAILED,    /* id VM, a: asked, b: came */
+	ENGINE_EVENT_WISH,	    /* id VM, a: old ceiling, b: new */
+	ENGINE_EVENT_CONTENDED,	    /* id VM, a: target, b: actual */
+	ENGINE_EVENT_JOB_DONE,	    /* id job, a: wanted, b: came; all of it */
+	ENGINE_EVENT_JOB_SHORT,	    /* id job, a: wanted, b: came; nobody can give more */
 	ENGINE_EVENT_JOB_CANCELLED, /* id job, a: wanted, b: came */
 };
 
@@ -219,7 +219,8 @@ int engine_tick(
  * Who would give pages at root (a group's id), now, if it were asked: no state changes. shares are
  * valid until the next call. -ENOENT; -ENODATA: no tick yet. gain < need: the rest is short.
  */
-int engine_plan(struct engine *engine, uint64_t root, uint64_t pages, struct reclaim_plan *ret_plan);
+int engine_plan(
+	struct engine *engine, uint64_t root, uint64_t pages, struct reclaim_plan *ret_plan);
 
 /* ---- what is known, for status and explain ---- */
 
@@ -227,10 +228,10 @@ struct engine_view {
 	uint64_t id, parent;
 	bool is_vm;
 	struct memcg_knobs knobs;
-	uint64_t usage;     /* seen */
-	uint64_t excess;    /* own, pages */
+	uint64_t usage;	     /* seen */
+	uint64_t excess;     /* own, pages */
 	uint64_t excess_via; /* the nearest ancestor in excess; 0: none */
-	uint64_t owed;      /* asked below and not come */
+	uint64_t owed;	     /* asked below and not come */
 	/* of a VM: */
 	enum engine_vm_state state;
 	enum reclaim_hold hold;
@@ -240,7 +241,7 @@ struct engine_view {
 	uint64_t ceiling, target; /* target 0: never set */
 	uint64_t waiting, speed;
 	uint64_t asks, failures, samples; /* counts since it was adopted */
-	bool capped;        /* target below min(ceiling, max) */
+	bool capped;			  /* target below min(ceiling, max) */
 };
 
 /* -ENOENT. */

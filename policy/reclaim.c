@@ -30,8 +30,8 @@ const char *reclaim_hold_name(enum reclaim_hold hold)
 
 struct phase {
 	unsigned int step; /* 1 to 4 */
-	bool soft;         /* only what excess asks for */
-	bool active;       /* active memory too, not only cold */
+	bool soft;	   /* only what excess asks for */
+	bool active;	   /* active memory too, not only cold */
 	bool below_low;
 	enum { ANYBODY, WITHOUT_LIMIT, UNDER_LIMIT } who;
 	bool swapped; /* the partly swapped, else the fully resident */
@@ -52,7 +52,7 @@ struct walk {
 	uint64_t granule, stamp;
 	bool commit;
 	struct phase phase;
-	bool swapped_seen; /* somebody partly swapped was passed over */
+	bool swapped_seen;	 /* somebody partly swapped was passed over */
 	uint64_t need, capacity; /* of the phase, for the reasons */
 };
 
@@ -143,7 +143,7 @@ static void gather(struct walk *w, struct memcg *m, bool covered)
 		for (struct memcg *c = m->excess_children; c; c = c->excess_next)
 			gather_child(w, m, c, false);
 	} else {
-		memcg_for_each_child(c, m)
+		memcg_for_each_child (c, m)
 			gather_child(w, m, c, covered);
 	}
 	m->plan.justified = pages_min(m->plan.capacity, pages_max(own, m->plan.justified));
@@ -241,9 +241,8 @@ static void go_round(struct walk *w, struct memcg *m, enum part part, int64_t re
 			if ((round || c->plan.due * sign > 0) && nudge(w, c, part, sign)) {
 				left--;
 				if (w->commit)
-					m->position = c->plan.visited_next
-							      ? c->plan.visited_next->id
-							      : 0;
+					m->position =
+						c->plan.visited_next ? c->plan.visited_next->id : 0;
 			}
 			c = c->plan.visited_next ? c->plan.visited_next : m->plan.visited;
 		} while (left && c != start);
@@ -377,8 +376,8 @@ static void run(struct walk *w, const struct phase *phase, bool swapped)
 	order(plan->shares + first, plan->nr - first);
 }
 
-void reclaim(struct memcg *root, uint64_t need, uint64_t granule, bool commit,
-	struct reclaim_plan *plan)
+void reclaim(
+	struct memcg *root, uint64_t need, uint64_t granule, bool commit, struct reclaim_plan *plan)
 {
 	struct walk w = {
 		.root = root,

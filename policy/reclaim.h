@@ -38,13 +38,13 @@
 /* Why a VM gives nothing, or not more; in the order in which it is told. */
 enum reclaim_hold {
 	RECLAIM_HOLD_NONE,
-	RECLAIM_HOLD_STATE,      /* its state: paused, no device, not answering... */
-	RECLAIM_HOLD_MANAGE,     /* manage is not act */
-	RECLAIM_HOLD_UNKNOWN,    /* usage or statistics unknown or stale */
-	RECLAIM_HOLD_SMALL,      /* below RECLAIM_MIN_GRANULES */
-	RECLAIM_HOLD_FAILED,     /* failed an ask lately: what it delivered is all it is asked */
-	RECLAIM_HOLD_CONTENDED,  /* somebody else moves its balloon */
-	RECLAIM_HOLD_PROTECTED,  /* min, floor or margin: nothing above it */
+	RECLAIM_HOLD_STATE,	/* its state: paused, no device, not answering... */
+	RECLAIM_HOLD_MANAGE,	/* manage is not act */
+	RECLAIM_HOLD_UNKNOWN,	/* usage or statistics unknown or stale */
+	RECLAIM_HOLD_SMALL,	/* below RECLAIM_MIN_GRANULES */
+	RECLAIM_HOLD_FAILED,	/* failed an ask lately: what it delivered is all it is asked */
+	RECLAIM_HOLD_CONTENDED, /* somebody else moves its balloon */
+	RECLAIM_HOLD_PROTECTED, /* min, floor or margin: nothing above it */
 	RECLAIM_HOLD_NR,
 };
 
@@ -53,34 +53,37 @@ const char *reclaim_hold_name(enum reclaim_hold hold);
 /* What reclaim reads of a VM; the engine fills it before a plan. Pages of the VM's usage. */
 struct reclaim_vm {
 	enum reclaim_hold hold; /* not NONE: it is not asked */
-	uint64_t usage;         /* less what it was asked for and has not given */
-	uint64_t resident;      /* <= usage: what of it can be gained */
-	uint64_t cold;          /* <= usage */
-	uint64_t keep;          /* floor, guest's use + margin, its own min: never below */
-	uint64_t at_most;       /* what it may be asked in this plan; PAGES_UNLIMITED */
-	uint64_t slack;         /* actual - usage: to be inflated before anything is gained */
+	uint64_t usage;		/* less what it was asked for and has not given */
+	uint64_t resident;	/* <= usage: what of it can be gained */
+	uint64_t cold;		/* <= usage */
+	uint64_t keep;		/* floor, guest's use + margin, its own min: never below */
+	uint64_t at_most;	/* what it may be asked in this plan; PAGES_UNLIMITED */
+	uint64_t slack;		/* actual - usage: to be inflated before anything is gained */
 };
+
+/* A VM has one share at most in steps 1 to 3, and two in step 4. */
+#define RECLAIM_SHARES 5
 
 /* One VM's part in one step. */
 struct reclaim_share {
 	struct memcg *memcg;
-	unsigned int step;    /* 1 to 4 */
-	bool below_low;       /* step 4: taken from what low protects */
-	uint64_t pages;       /* of its usage: what it is to give */
-	uint64_t gain;        /* of it, what the host is expected to gain */
-	uint64_t cap;         /* what it could have given in this step */
-	uint64_t step_need;   /* what the step was to bring ... */
-	uint64_t step_cap;    /* ... and all that the step could have given */
-	uint64_t bound;       /* below which the step would not take it: soft limit, low, keep */
+	unsigned int step;  /* 1 to 4 */
+	bool below_low;	    /* step 4: taken from what low protects */
+	uint64_t pages;	    /* of its usage: what it is to give */
+	uint64_t gain;	    /* of it, what the host is expected to gain */
+	uint64_t cap;	    /* what it could have given in this step */
+	uint64_t step_need; /* what the step was to bring ... */
+	uint64_t step_cap;  /* ... and all that the step could have given */
+	uint64_t bound;	    /* below which the step would not take it: soft limit, low, keep */
 };
 
 struct reclaim_plan {
 	struct reclaim_share *shares; /* the caller's, nr_max of them */
-	size_t nr, nr_max;            /* four for every VM below root is always enough */
-	uint64_t need;                /* asked */
-	uint64_t gain;                /* expected; at most need + granule */
-	uint64_t short_pages;         /* need - gain, after step 4 */
-	size_t visited;               /* groups looked at: the cost */
+	size_t nr, nr_max;	      /* RECLAIM_SHARES for every VM below root are enough */
+	uint64_t need;		      /* asked */
+	uint64_t gain;		      /* expected; at most need + granule */
+	uint64_t short_pages;	      /* need - gain, after step 4 */
+	size_t visited;		      /* groups looked at: the cost */
 };
 
 /*

@@ -19,10 +19,10 @@ enum vm_figure {
 	VM_SWAPPED = 1u << 2,  /* guest memory that the host swapped out */
 	VM_OVERHEAD = 1u << 3, /* what the VM's process uses beside guest memory */
 	/* Balloon statistics: the guest's word. */
-	VM_UNUSED = 1u << 4,      /* free in the guest (MemFree) */
-	VM_USABLE = 1u << 5,      /* available without swapping (MemAvailable) */
+	VM_UNUSED = 1u << 4,	  /* free in the guest (MemFree) */
+	VM_USABLE = 1u << 5,	  /* available without swapping (MemAvailable) */
 	VM_DISK_CACHES = 1u << 6, /* page cache */
-	VM_SWAP_IN = 1u << 7,     /* pages swapped in by the guest since its boot */
+	VM_SWAP_IN = 1u << 7,	  /* pages swapped in by the guest since its boot */
 	/* Lists, from an agent's report. */
 	VM_LISTS = 1u << 8,
 };
@@ -37,13 +37,13 @@ struct vm_lists {
 };
 
 struct vm_sample {
-	uint64_t id;        /* the VM's group */
+	uint64_t id;	    /* the VM's group */
 	unsigned int known; /* enum vm_figure */
-	bool stale;         /* the statistics have not moved for three periods */
+	bool stale;	    /* the statistics have not moved for three periods */
 	uint64_t actual, resident, swapped, overhead;
 	/*
-	 * The statistics are up to a period older than actual: stats_actual is the largest actual that
-	 * they may have been made under. Counted with VM_USABLE and VM_UNUSED.
+	 * The statistics are up to a period older than actual: stats_actual is the largest actual
+	 * that they may have been made under. Counted with VM_USABLE and VM_UNUSED.
 	 */
 	uint64_t stats_actual;
 	uint64_t unused, usable, disk_caches, swap_in;

@@ -14,33 +14,33 @@
 
 /* How much a VM is left with; set by the operator, the same for all VMs unless told otherwise. */
 struct workingset_bounds {
-	unsigned int floor_percent;           /* of the maximum, without an agent: 50 */
+	unsigned int floor_percent;	      /* of the maximum, without an agent: 50 */
 	unsigned int floor_free_only_percent; /* where only free memory is told (Windows): 75 */
-	unsigned int margin_percent;          /* of the maximum: 10 */
-	uint64_t margin_at_least;             /* pages: 256 MiB; at most a quarter of the maximum */
+	unsigned int margin_percent;	      /* of the maximum: 10 */
+	uint64_t margin_at_least;	      /* pages: 256 MiB; at most a quarter of the maximum */
 };
 
 struct workingset_vm {
 	uint64_t maximum;     /* the domain's maximum memory, pages */
 	uint64_t soft_limit;  /* PAGES_UNLIMITED: none */
 	bool guest_swap;      /* the operator allows the guest to swap */
-	bool agent;           /* reports come; lists may be used */
+	bool agent;	      /* reports come; lists may be used */
 	uint64_t agent_floor; /* with an agent; 0: it tells none */
-	bool trust;           /* an agent's floor may lie above the soft limit */
+	bool trust;	      /* an agent's floor may lie above the soft limit */
 };
 
 /* All in pages. Meant to be read whole: what a plan needs to know of a VM. */
 struct workingset {
 	bool usage_known;  /* false: no target, ever */
 	bool donor_known;  /* usage, actual and fresh statistics: it may be asked */
-	uint64_t usage;    /* resident + swapped, at most actual */
+	uint64_t usage;	   /* resident + swapped, at most actual */
 	uint64_t resident; /* the part of usage that can be gained */
 	uint64_t actual;
 	uint64_t floor, margin;
 	bool used_known;
-	uint64_t guest_used; /* stats_actual - usable: what the guest itself cannot free */
-	uint64_t keep;       /* never below: floor, and guest_used + margin where that holds */
-	uint64_t cold;       /* of usage */
+	uint64_t guest_used;   /* stats_actual - usable: what the guest itself cannot free */
+	uint64_t keep;	       /* never below: floor, and guest_used + margin where that holds */
+	uint64_t cold;	       /* of usage */
 	bool little_available; /* usable < margin: under pressure */
 };
 

@@ -1,0 +1,350 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/*
+ * Who is asked now: the need of every root, less what is under way, is planned by reclaim() and
+ * becomes shares; pace says how much of a share is told to the VM at once. A share that waits stays
+ * its VM's. What was asked counts for every root above the VM until usage and the pool show it.
+ */
+#include <config.h>
+
+#include <errno.h>
+#include <stdlib.h>
+
+#include "policy/engine_internal.h"
+
+#define SECOND UINT64_C(1000000)
+
+/* Below wm_min steps are this many times larger: getting there late is worse than too much. */
+#define WIDEN 4
+
+/* A running ask grows by a part this size at least, so that a growing need is few commands. */
+#define EXTEND_FRACTION 4
+
+/* A root's need, and in whose name it is asked. */
+struct demand {
+	struct memcg *root;
+	uint64_t job;
+	uint64_t need; /* pages to be gained, before what is under way */
+};
+
+void ask_credit(struct engine *e, const struct vm *vm, int64_t pages)
+{
+	uint64_t gain = settle_gain(vm, (uint64_t)(pages < 0 ? -pages : pages));
+
+	for (struct job *j = e->jobs; j; j = j->next) {
+		const struct memcg *root = memcg_find(e->tree, j->root);
+
+		if (!root || !memcg_is_below(vm->memcg, root))
+			continue;
+		j->came = pages < 0 ? pages_sub(j->came, gain) : j->came + gain;
+	}
+	if (e->pool.known && e->pool.host && pages > 0) {
+		e->unshown += gain;
+		e->unshown_until = e->now + e->config.ask_deadline_us;
+	}
+}
+
+static uint64_t under_way(const struct engine *e, const struct memcg *root)
+{
+	uint64_t gain = root == e->tree->root ? e->unshown : 0;
+
+	for (const struct vm *vm = e->busy; vm; vm = vm->busy_next)
+		if (vm->owed && memcg_is_below(vm->memcg, root))
+			gain += settle_gain(vm, vm->owed);
+	return gain;
+}
+
+static bool asked_by(const struct vm *vm, const struct demand *d)
+{
+	return vm->owed && vm->why.root == d->root->id && vm->why.job == d->job;
+}
+
+static struct engine_reason reason_of(const struct vm *vm, enum engine_reason_type type)
+{
+	struct engine_reason r = vm->why;
+
+	r.type = type;
+	return r;
+}
+
+/* Takes back up to pages of what the VM owes; returns what was taken back. */
+static uint64_t take_back(struct engine *e, struct vm *vm, uint64_t pages)
+{
+	uint64_t waiting = pages_min(vm->waiting, pages), ask, out;
+
+	vm->waiting -= waiting;
+	out = settle_outstanding(vm);
+	ask = pages_min(out, pages - waiting);
+	if (ask && out - ask < e->config.granule) {
+		settle_cancel(e, vm, vm->set.actual);
+		return waiting + out;
+	}
+	if (ask) {
+		vm->ask.goal += ask;
+		vm->out = settle_outstanding(vm);
+		engine_act(e, vm, vm->ask.goal, reason_of(vm, ENGINE_CANCEL));
+		vm->ask.seq = vm->seq;
+	}
+	settle_owe(e, vm);
+	topology_refresh(e, vm);
+	return waiting + ask;
+}
+
+/* No more is asked in a root's name than it needs, taken anew: the last steps end first. */
+static void trim(struct engine *e, const struct demand *d)
+{
+	uint64_t way = under_way(e, d->root), surplus, pages;
+
+	if (way <= d->need + e->config.granule)
+		return;
+	surplus = way - d->need;
+	for (unsigned int step = MEMCG_STEPS; step >= 1 && surplus; step--) {
+		for (struct vm *vm = e->busy; vm && surplus; vm = vm->busy_next) {
+			if (!asked_by(vm, d) || vm->why.step != step || !vm->set.resident)
+				continue;
+			pages = pages_mul_div(pages_min(surplus, vm->set.resident), vm->set.usage,
+				vm->set.resident);
+			surplus = pages_sub(surplus, settle_gain(vm, take_back(e, vm, pages)));
+		}
+	}
+}
+
+static uint64_t max_step(const struct engine *e)
+{
+	return e->below_min ? e->config.max_step * WIDEN : e->config.max_step;
+}
+
+static uint64_t speed_of(const struct engine *e, const struct vm *vm)
+{
+	return vm->speed ? vm->speed : e->config.speed;
+}
+
+/* Tells the VM as much of its share as its pace allows. */
+static void promote(struct engine *e, struct vm *vm)
+{
+	struct ask *ask = &vm->ask;
+	uint64_t size = ask->on ? ask->from - ask->goal : 0;
+	uint64_t pages = pages_min(vm->waiting, pages_sub(max_step(e), size)), way;
+
+	if (!pages || !vm_gives(vm))
+		return;
+	if (ask->on && pages < vm->waiting && pages < size / EXTEND_FRACTION)
+		return;
+	if (ask->on && pages < size / EXTEND_FRACTION && pages < MIB_TO_PAGES(16))
+		return;
+	if (!ask->on) {
+		*ask = (struct ask){ .on = true, .since = e->now };
+		ask->from = ask->goal = vm->set.usage;
+		vm->out = 0;
+		vm->asks++;
+	}
+	pages = pages_min(pages, ask->goal);
+	ask->goal -= pages;
+	vm->out = settle_outstanding(vm);
+	vm->waiting -= pages;
+	way = pages_sub(vm->set.actual, ask->goal);
+	ask->deadline =
+		e->now + e->config.ask_deadline_us + pages_mul_div(way, SECOND, speed_of(e, vm));
+	ask->root = vm->why.root;
+	ask->job = vm->why.job;
+	ask->step = vm->why.step;
+	engine_act(e, vm, ask->goal, vm->why);
+	ask->seq = vm->seq;
+}
+
+static void promote_all(struct engine *e)
+{
+	for (struct vm *vm = e->busy; vm; vm = vm->busy_next) {
+		if (!vm->waiting)
+			continue;
+		promote(e, vm);
+		settle_owe(e, vm);
+		topology_refresh(e, vm);
+	}
+}
+
+/* Below wm_min: what a VM cannot bring in time is asked of others. */
+static void pass_on_late(struct engine *e)
+{
+	uint64_t in_time;
+
+	for (struct vm *vm = e->busy; vm; vm = vm->busy_next) {
+		if (!vm->waiting)
+			continue;
+		in_time = pages_mul_div(speed_of(e, vm), e->config.ask_deadline_us, SECOND);
+		vm->waiting = pages_min(vm->waiting, pages_sub(in_time, settle_outstanding(vm)));
+		settle_owe(e, vm);
+		topology_refresh(e, vm);
+	}
+}
+
+static void keep_share(
+	struct engine *e, const struct demand *d, uint64_t way, const struct reclaim_share *s)
+{
+	struct vm *vm = vm_of(s->memcg);
+
+	vm->waiting += s->pages;
+	vm->why = (struct engine_reason){
+		.type = ENGINE_CUT,
+		.root = d->root->id,
+		.job = d->job,
+		.step = s->step,
+		.need = d->need,
+		.owed = way,
+		.step_need = s->step_need,
+		.step_cap = s->step_cap,
+		.cap = s->cap,
+		.share = s->pages,
+		.bound = s->bound,
+	};
+	settle_owe(e, vm);
+	topology_refresh(e, vm);
+	topology_busy(e, vm);
+}
+
+/* Asks for what is not under way yet; returns what nobody can give. */
+static uint64_t ask_for(struct engine *e, const struct demand *d)
+{
+	struct reclaim_plan plan = { .shares = e->shares, .nr_max = e->max_vms * RECLAIM_SHARES };
+	uint64_t way;
+
+	trim(e, d);
+	way = under_way(e, d->root);
+	if (way >= d->need)
+		return 0;
+	reclaim(d->root, d->need - way, e->config.granule, true, &plan);
+	for (size_t i = 0; i < plan.nr; i++)
+		keep_share(e, d, way, &plan.shares[i]);
+	return plan.short_pages;
+}
+
+static void ask_limited(struct engine *e)
+{
+	for (size_t i = 0; i < e->nr_limited; i++) {
+		struct memcg *m = e->limited[i];
+
+		ask_for(e, &(struct demand){ .root = m, .need = pages_sub(m->seen, m->knobs.max) });
+	}
+}
+
+static void end_job(struct engine *e, struct job **at, enum engine_event_type how)
+{
+	struct job *j = *at;
+
+	engine_event(e, how, j->id, j->wanted, (int64_t)j->came);
+	*at = j->next;
+	free(j);
+}
+
+static void cancel_job_asks(struct engine *e, uint64_t job)
+{
+	for (struct vm *vm = e->busy; vm; vm = vm->busy_next)
+		if (vm->owed && vm->why.job == job)
+			settle_cancel(e, vm, vm->set.actual);
+}
+
+static void ask_jobs(struct engine *e)
+{
+	struct job **at = &e->jobs, *j;
+	uint64_t left, missing;
+
+	while ((j = *at)) {
+		struct demand d = { .root = memcg_find(e->tree, j->root), .job = j->id };
+
+		left = pages_sub(j->wanted, j->came);
+		d.need = left;
+		if (left < e->config.granule) {
+			cancel_job_asks(e, j->id);
+			end_job(e, at, ENGINE_EVENT_JOB_DONE);
+			continue;
+		}
+		missing = ask_for(e, &d);
+		if (missing && !under_way(e, d.root)) {
+			end_job(e, at, ENGINE_EVENT_JOB_SHORT);
+			continue;
+		}
+		at = &j->next;
+	}
+}
+
+static void set_short(struct engine *e, uint64_t pages)
+{
+	if (pages && !e->short_pages)
+		engine_event(e, ENGINE_EVENT_SHORT, MEMCG_ROOT_ID, pages, e->free);
+	if (!pages && e->short_pages)
+		engine_event(e, ENGINE_EVENT_SHORT_OVER, MEMCG_ROOT_ID, 0, e->free);
+	e->short_pages = pages;
+	e->short_retry = e->now + e->config.hold_us;
+}
+
+static void ask_pool(struct engine *e)
+{
+	int64_t free = e->free - (int64_t)e->gifts;
+	struct demand d = { .root = e->tree->root };
+
+	if (!e->pool.known)
+		return;
+	d.need = free < (int64_t)e->wm_high ? (uint64_t)((int64_t)e->wm_high - free) : 0;
+	if (free >= (int64_t)e->wm_low) {
+		/* Inside the band nothing new is asked; what is under way may come. */
+		trim(e, &d);
+		set_short(e, 0);
+		return;
+	}
+	e->need = d.need;
+	if (e->below_min)
+		pass_on_late(e);
+	if (e->short_pages && !e->changed && e->now < e->short_retry) {
+		engine_by(e, e->short_retry);
+		return; /* nothing changed: nobody has more than before */
+	}
+	set_short(e, ask_for(e, &d));
+	if (e->short_pages)
+		engine_by(e, e->short_retry);
+}
+
+void ask_all(struct engine *e)
+{
+	ask_limited(e);
+	ask_jobs(e);
+	ask_pool(e);
+	promote_all(e);
+}
+
+int ask_request(struct engine *e, const struct engine_request *request)
+{
+	struct job *j, **at = &e->jobs;
+
+	while (*at && (*at)->id != request->job)
+		at = &(*at)->next;
+	if (request->type == ENGINE_RECLAIM_CANCEL) {
+		if (!*at)
+			return -ENOENT;
+		cancel_job_asks(e, request->job);
+		end_job(e, at, ENGINE_EVENT_JOB_CANCELLED);
+		return 0;
+	}
+	if (*at)
+		return -EEXIST;
+	if (!request->job || !request->pages || request->pages > PAGES_UNLIMITED)
+		return -EINVAL;
+	if (!memcg_find(e->tree, request->root))
+		return -ENOENT;
+	j = calloc(1, sizeof(*j));
+	if (!j)
+		return -ENOMEM;
+	*j = (struct job){ .id = request->job, .root = request->root, .wanted = request->pages };
+	*at = j;
+	return 0;
+}
+
+void ask_forget_root(struct engine *e, uint64_t root)
+{
+	struct job **at = &e->jobs;
+
+	while (*at) {
+		if ((*at)->root == root)
+			end_job(e, at, ENGINE_EVENT_JOB_CANCELLED);
+		else
+			at = &(*at)->next;
+	}
+}

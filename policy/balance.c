@@ -1,0 +1,43 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#include <config.h>
+
+#include "policy/balance.h"
+
+uint64_t balance_limit(uint64_t ceiling, uint64_t max)
+{
+	return pages_min(ceiling, max);
+}
+
+uint64_t balance_loosened(
+	bool in_excess, uint64_t usage, uint64_t limit, uint64_t at_least, unsigned int fraction)
+{
+	if (!in_excess)
+		return limit;
+	return pages_min(limit, usage + pages_max(at_least, usage / fraction));
+}
+
+uint64_t balance_fed(uint64_t soft_limit, uint64_t limit)
+{
+	return pages_min(soft_limit, limit);
+}
+
+bool balance_swaps(const struct vm_sample *before, const struct vm_sample *now)
+{
+	return vm_knows(before, VM_SWAP_IN) && vm_knows(now, VM_SWAP_IN) && !now->stale &&
+	       now->swap_in >= before->swap_in && now->swap_in - before->swap_in >= BALANCE_SWAP_IN;
+}
+
+void balance_share(struct balance_gift *gifts, size_t nr, uint64_t pages, uint64_t granule)
+{
+	uint64_t sum = 0;
+
+	for (size_t i = 0; i < nr; i++)
+		sum += gifts[i].demand;
+	for (size_t i = 0; i < nr; i++) {
+		if (pages >= sum)
+			gifts[i].gift = gifts[i].demand;
+		else
+			gifts[i].gift = pages_round_down(
+				pages_mul_div(pages, gifts[i].demand, sum), granule);
+	}
+}

@@ -1,0 +1,394 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/*
+ * The tick's order and the engine's own life. What a tick does stands in topology.c (input),
+ * settle.c (what came of asks), ask.c (who is asked), give.c (who gets back), view.c (status).
+ */
+#include <config.h>
+
+#include "policy/engine.h"
+
+#include <assert.h>
+#include <errno.h>
+#include <stdlib.h>
+
+#include "policy/charge.h"
+#include "policy/engine_internal.h"
+
+/* Events of one tick: more than this many is noise; the newest are dropped. */
+#define MAX_EVENTS 1024
+
+#define SECOND UINT64_C(1000000)
+
+static const struct state_row states[ENGINE_VM_STATE_NR] = {
+	[ENGINE_VM_RUNNING] = { "running", .gives = true, .receives = true },
+	[ENGINE_VM_ARRIVING] = { "arriving", .counts_full = true },
+	[ENGINE_VM_PAUSED] = { "paused" },
+	[ENGINE_VM_NO_DEVICE] = { "no balloon device" },
+	[ENGINE_VM_NO_DRIVER] = { "no balloon driver" },
+	[ENGINE_VM_NOT_ANSWERING] = { "not answering" },
+};
+
+static const char *const reason_names[] = {
+	[ENGINE_CUT] = "cut",
+	[ENGINE_CANCEL] = "cancel",
+	[ENGINE_LOOSEN] = "loosen",
+	[ENGINE_FEED] = "feed",
+	[ENGINE_GIFT] = "gift",
+	[ENGINE_AGAIN] = "again",
+};
+
+static const char *const event_names[] = {
+	[ENGINE_EVENT_SHORT] = "short",
+	[ENGINE_EVENT_SHORT_OVER] = "short-over",
+	[ENGINE_EVENT_BELOW_MIN] = "below-min",
+	[ENGINE_EVENT_ASK_CAME] = "ask-came",
+	[ENGINE_EVENT_ASK_FAILED] = "ask-failed",
+	[ENGINE_EVENT_WISH] = "wish",
+	[ENGINE_EVENT_CONTENDED] = "contended",
+	[ENGINE_EVENT_JOB_DONE] = "job-done",
+	[ENGINE_EVENT_JOB_SHORT] = "job-short",
+	[ENGINE_EVENT_JOB_CANCELLED] = "job-cancelled",
+};
+
+const struct state_row *engine_state_row(enum engine_vm_state state)
+{
+	assert(state < ENGINE_VM_STATE_NR);
+	return &states[state];
+}
+
+const char *engine_vm_state_name(enum engine_vm_state state)
+{
+	return engine_state_row(state)->name;
+}
+
+const char *engine_reason_name(enum engine_reason_type type)
+{
+	assert(type < sizeof(reason_names) / sizeof(reason_names[0]));
+	return reason_names[type];
+}
+
+const char *engine_event_name(enum engine_event_type type)
+{
+	assert(type < sizeof(event_names) / sizeof(event_names[0]));
+	return event_names[type];
+}
+
+void engine_config_default(struct engine_config *ret_config)
+{
+	*ret_config = (struct engine_config){
+		.act = false,    /* nobody's VM is touched before its operator says so */
+		.loosens = true, /* KVM; a backend says otherwise */
+		/* What one balloon command is worth: below it is noise of the guest's own. */
+		.granule = MIB_TO_PAGES(1),
+		/* Of the pool: time for arrivals and growth (2 s at 1 GiB/s in 64 GiB: 3 %). */
+		.wm_min = { .permille = 20 },
+		.wm_low = { .permille = 50 },
+		.wm_high = { .permille = 80 },
+		.bounds = {
+			/* Guests squeezed below half of what they were sized for crash or crawl. */
+			.floor_percent = 50,
+			/* Windows tells free memory only: what it would miss cannot be seen. */
+			.floor_free_only_percent = 75,
+			/* A burst must fit in between two samples. */
+			.margin_percent = 10,
+			.margin_at_least = MIB_TO_PAGES(256),
+		},
+		/* A step is seen to come before the next; measured, one lasts 2 to 5 s. */
+		.max_step = MIB_TO_PAGES(256),
+		/* What a VM in excess may grow by until it is asked again. */
+		.headroom_at_least = MIB_TO_PAGES(64),
+		.headroom_fraction = 16,
+		.speed = MIB_TO_PAGES(50), /* measured: 50 to 100 MiB/s in idle guests */
+		.hold_us = 10 * SECOND,    /* longer than a balloon swings */
+		.hold_max_us = 300 * SECOND,
+		.ask_deadline_us = 5 * SECOND,
+		.rest_us = 3 * SECOND, /* balloon events come once a second, and may be late */
+	};
+}
+
+static int config_check(const struct engine_config *c)
+{
+	const struct engine_level *l[] = { &c->wm_min, &c->wm_low, &c->wm_high };
+
+	if (!c->granule || c->granule > PAGES_UNLIMITED / 1024)
+		return -EINVAL;
+	if (!c->max_step || !c->headroom_fraction || !c->speed || !c->hold_us)
+		return -EINVAL;
+	for (size_t i = 0; i < 3; i++)
+		if (l[i]->permille > 1000 || l[i]->pages > PAGES_UNLIMITED)
+			return -EINVAL;
+	for (size_t i = 0; i < 2; i++) {
+		if (l[i]->permille && l[i + 1]->permille && l[i]->permille > l[i + 1]->permille)
+			return -EINVAL;
+		if (!l[i]->permille && !l[i + 1]->permille && l[i]->pages > l[i + 1]->pages)
+			return -EINVAL;
+	}
+	return 0;
+}
+
+int engine_new(const struct engine_config *config, struct engine **ret_engine)
+{
+	struct engine *e;
+	int r = config_check(config);
+
+	if (r)
+		return r;
+	e = calloc(1, sizeof(*e));
+	if (!e)
+		return -ENOMEM;
+	e->config = *config;
+	e->max_events = MAX_EVENTS;
+	e->events = calloc(e->max_events, sizeof(*e->events));
+	r = e->events ? memcg_tree_new(&e->tree) : -ENOMEM;
+	if (r) {
+		engine_free(e);
+		return r;
+	}
+	*ret_engine = e;
+	return 0;
+}
+
+static void free_vms(struct engine *e, struct memcg *m)
+{
+	memcg_for_each_child (c, m)
+		free_vms(e, c);
+	if (m->vm)
+		topology_free_vm(e, vm_of(m));
+}
+
+void engine_free(struct engine *e)
+{
+	struct job *next;
+
+	if (!e)
+		return;
+	if (e->tree)
+		free_vms(e, e->tree->root);
+	memcg_tree_free(e->tree);
+	for (struct job *j = e->jobs; j; j = next) {
+		next = j->next;
+		free(j);
+	}
+	free(e->limited);
+	free(e->shares);
+	free(e->actions);
+	free(e->gift);
+	free(e->gift_vms);
+	free(e->events);
+	free(e);
+}
+
+const struct engine_config *engine_config(const struct engine *e)
+{
+	return &e->config;
+}
+
+int engine_set_config(struct engine *e, const struct engine_config *config)
+{
+	int r = config_check(config);
+
+	if (r)
+		return r;
+	e->config = *config;
+	e->changed = true;
+	return 0;
+}
+
+void engine_event(struct engine *e, enum engine_event_type type, uint64_t id, uint64_t a, int64_t b)
+{
+	if (e->nr_events < e->max_events)
+		e->events[e->nr_events++] = (struct engine_event){ type, id, a, b };
+}
+
+void engine_by(struct engine *e, uint64_t time)
+{
+	if (time < e->next)
+		e->next = time;
+}
+
+void engine_act(struct engine *e, struct vm *vm, uint64_t target, struct engine_reason r)
+{
+	struct engine_action *a = NULL;
+
+	for (size_t i = 0; vm->acted && i < e->nr_actions; i++)
+		if (e->actions[i].id == vm->memcg->id)
+			a = &e->actions[i];
+	if (!a)
+		a = &e->actions[e->nr_actions++]; /* one for every VM: there is room */
+	if (!vm->acted)
+		vm->seq++;
+	vm->acted = true;
+
+	r.at = e->now;
+	r.free = e->free;
+	r.wm_min = e->wm_min;
+	r.wm_low = e->wm_low;
+	r.wm_high = e->wm_high;
+	r.usage = vm->set.usage;
+	r.actual = vm->set.actual;
+	r.from = vm->target ? vm->target : vm->set.actual;
+	r.to = target;
+	r.waiting = vm->waiting;
+	*a = (struct engine_action){
+		.id = vm->memcg->id,
+		.seq = vm->seq,
+		.target = target,
+		.ceiling = vm->ceiling,
+		.reason = r,
+	};
+	vm->reasons[vm->nr_reasons++ % ENGINE_REASONS] = r;
+
+	vm->lowest = vm->touched ? pages_min(vm->lowest, target) : target;
+	vm->touched = true;
+	vm->target = target;
+	topology_busy(e, vm);
+}
+
+static uint64_t level_pages(const struct engine_level *level, uint64_t size)
+{
+	uint64_t pages = pages_mul_div(size, level->permille, 1000);
+
+	if (!level->permille)
+		return level->pages;
+	return pages + (size * level->permille % 1000 ? 1 : 0);
+}
+
+/* What is free by the newest figures, and what of it is promised already. */
+static void account_pool(struct engine *e)
+{
+	const struct engine_pool *p = &e->pool;
+	int64_t used = (int64_t)(e->tree->root->seen + e->overhead);
+	int64_t reserve = p->host ? (int64_t)p->reserve : 0;
+
+	e->gifts = 0;
+	e->hung = 0;
+	for (struct vm *vm = e->busy; vm; vm = vm->busy_next) {
+		e->gifts += give_reserved(e, vm);
+		e->hung += vm->hung;
+	}
+	if (!p->known)
+		return;
+	e->free = (int64_t)p->size - reserve - used;
+	if (p->host && (int64_t)p->available - reserve < e->free)
+		e->free = (int64_t)p->available - reserve;
+	e->wm_min = level_pages(&e->config.wm_min, p->size);
+	e->wm_low = pages_max(level_pages(&e->config.wm_low, p->size), e->wm_min);
+	e->wm_high = pages_max(level_pages(&e->config.wm_high, p->size), e->wm_low);
+
+	if (e->free < (int64_t)e->wm_min && !e->below_min)
+		engine_event(e, ENGINE_EVENT_BELOW_MIN, MEMCG_ROOT_ID, e->wm_min, e->free);
+	e->below_min = e->free < (int64_t)e->wm_min;
+}
+
+/* MemAvailable may lag behind what the VMs' processes let go: that much counts as under way. */
+static void take_pool(struct engine *e, const struct engine_pool *pool)
+{
+	if (e->pool.known && pool->known && pool->host && pool->available > e->pool.available)
+		e->unshown = pages_sub(e->unshown, pool->available - e->pool.available);
+	e->pool = *pool;
+	if (pool->known &&
+		(!pool->size || pool->size > PAGES_UNLIMITED || pool->available > PAGES_UNLIMITED ||
+			pool->reserve > PAGES_UNLIMITED))
+		e->pool.known = false;
+}
+
+static void first_error(int *error, int r)
+{
+	if (!*error)
+		*error = r;
+}
+
+static int take_input(struct engine *e, const struct engine_input *in)
+{
+	int error = 0;
+
+	if (in->pool)
+		take_pool(e, in->pool);
+	for (size_t i = 0; i < in->nr_changes; i++)
+		first_error(&error, topology_change(e, &in->changes[i]));
+	for (size_t i = 0; i < in->nr_samples; i++)
+		first_error(&error, topology_sample(e, &in->samples[i]));
+	for (size_t i = 0; i < in->nr_results; i++) {
+		struct vm *vm = topology_vm(e, in->results[i].id);
+
+		/* A VM may be gone before its call returns: that is no error. */
+		if (vm)
+			settle_result(e, vm, &in->results[i]);
+	}
+	for (size_t i = 0; i < in->nr_requests; i++)
+		first_error(&error, ask_request(e, &in->requests[i]));
+	return error;
+}
+
+/* VMs that nothing is expected of any more leave the list; the others say when to come back. */
+static void retire(struct engine *e)
+{
+	struct vm *next;
+
+	for (struct vm *vm = e->busy; vm; vm = next) {
+		uint64_t times[] = {
+			vm->ask.on ? vm->ask.deadline : 0,
+			vm_capped(vm) ? vm->hold_until : 0,
+			vm->failed_until,
+			vm->contended_until,
+			give_reserved(e, vm) ? vm->gift_until : 0,
+			vm->rested ? 0 : vm->rest_since + e->config.rest_us,
+		};
+		bool wait = false;
+
+		next = vm->busy_next;
+		vm->acted = false;
+		for (size_t i = 0; i < sizeof(times) / sizeof(times[0]); i++) {
+			if (times[i] > e->now) {
+				engine_by(e, times[i]);
+				wait = true;
+			}
+		}
+		if (!wait && !vm->owed && !vm->hung && !vm->cut && !vm_capped(vm))
+			topology_idle(e, vm);
+	}
+}
+
+int engine_tick(struct engine *e, const struct engine_input *in, struct engine_output *ret_output)
+{
+	struct vm *next;
+	int error;
+
+	if (in->now > e->now) /* time stands still rather than going back */
+		e->now = in->now;
+	e->next = UINT64_MAX;
+	e->nr_actions = 0;
+	e->nr_events = 0;
+	e->changed |= !e->ticked || in->nr_changes || in->nr_samples || in->nr_results ||
+		      in->nr_requests || in->pool;
+	e->ticked = true;
+	if (e->unshown && e->now >= e->unshown_until)
+		e->unshown = 0;
+
+	error = take_input(e, in);
+	charge_see_dirty(e->tree);
+	for (struct vm *vm = e->busy; vm; vm = next) {
+		next = vm->busy_next;
+		settle_vm(e, vm);
+	}
+	account_pool(e);
+	e->need = 0;
+	if (e->config.act) {
+		give_feed(e);
+		ask_all(e);
+		give_loosen(e);
+		give_gifts(e);
+	}
+	memcg_reap(e->tree);
+	retire(e);
+	e->changed = false;
+
+	*ret_output = (struct engine_output){
+		.actions = e->actions,
+		.nr_actions = e->nr_actions,
+		.events = e->events,
+		.nr_events = e->nr_events,
+		.next = e->next,
+	};
+	return error;
+}

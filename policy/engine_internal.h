@@ -1,0 +1,192 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/* What engine.c, settle.c and give.c share: the engine's state. Not for anyone outside policy/. */
+#ifndef BALLAST_POLICY_ENGINE_INTERNAL_H
+#define BALLAST_POLICY_ENGINE_INTERNAL_H
+
+#include "policy/balance.h"
+#include "policy/engine.h"
+
+/* Reasons remembered of each VM, for explain. */
+#define ENGINE_REASONS 8
+
+/*
+ * An ask: memory that a VM was told to give and that its usage does not show yet. It is over when
+ * usage is at goal (within a granule), at its deadline, or when it is cancelled.
+ */
+struct ask {
+	bool on;
+	uint64_t seq;  /* of the newest target that belongs to it */
+	uint64_t from; /* usage when it began */
+	uint64_t goal; /* usage that it leads to */
+	uint64_t since, deadline;
+	uint64_t root, job; /* whose need it serves */
+	unsigned int step;
+};
+
+struct vm {
+	struct reclaim_vm reclaim; /* what plans read; memcg.vm points here */
+	struct memcg *memcg;
+	struct engine_vm_attrs attrs;
+	enum engine_vm_state state;
+
+	struct vm_sample sample;
+	struct workingset set;
+	uint64_t overhead; /* booked in engine.overhead */
+	bool swaps;	   /* swapped in between the last two samples */
+	bool known;	   /* a usage was seen; until then it counts in full */
+
+	uint64_t ceiling;
+	bool touched;	 /* a target of ballast's, now or in an earlier run */
+	uint64_t seq;	 /* of the newest target */
+	uint64_t target; /* the newest; 0: none yet */
+	uint64_t lowest; /* the lowest target since actual last rested */
+
+	struct ask ask;
+	uint64_t out;		  /* outstanding of the ask when it was last accounted */
+	struct engine_reason why; /* of its newest share */
+	uint64_t waiting;	  /* of its share, kept back for pace */
+	uint64_t owed;		  /* booked with memcg_owe() */
+	uint64_t hung;		  /* asked, and the lane does not answer: nobody counts on it */
+	bool cut;		  /* a cut came or ended: the cap is to be loosened */
+	uint64_t speed;		  /* pages a second, measured; 0: not yet */
+
+	uint64_t hold_until;   /* no gift before */
+	uint64_t failed_until; /* asked no more than delivered before */
+	uint64_t contended_until;
+	unsigned int failures;	      /* in a row */
+	uint64_t delivered;	      /* what a failed ask brought, doubled by each success */
+	uint64_t gift_to, gift_until; /* gift not yet taken: usage may grow to gift_to */
+
+	uint64_t rest_at, rest_since; /* actual, and since when it is that */
+	bool rested;		      /* that rest was looked at */
+	bool again;		      /* asked once more already */
+
+	bool acted; /* has an action in this tick */
+	struct vm *busy_next, *busy_prev;
+	bool busy;
+
+	uint64_t asks, failed, samples;
+	struct engine_reason reasons[ENGINE_REASONS]; /* a ring */
+	size_t nr_reasons;			      /* ever */
+};
+
+struct job {
+	uint64_t id, root, wanted, came;
+	struct job *next;
+};
+
+struct engine {
+	struct engine_config config;
+	struct memcg_tree *tree;
+	size_t nr_vms;
+	struct vm *busy; /* VMs that a tick must look at though nothing of them changed */
+	struct job *jobs;
+
+	struct engine_pool pool;
+	bool pool_seen;
+	uint64_t overhead; /* of all VMs */
+	uint64_t unshown;  /* came by usage, and MemAvailable does not show it yet */
+	uint64_t unshown_until;
+	uint64_t available_before;
+	int64_t free; /* of the pool, this tick */
+	uint64_t wm_min, wm_low, wm_high;
+	uint64_t need, gifts, hung; /* this tick's */
+
+	uint64_t now;
+	bool ticked;
+	bool changed;	      /* this tick's input may have changed a cap */
+	uint64_t short_pages; /* of the pool */
+	uint64_t short_retry;
+	bool below_min;
+
+	struct memcg **limited; /* groups with a max */
+	size_t nr_limited, max_limited;
+
+	/* Scratch, grown where VMs are added. */
+	struct reclaim_share *shares;
+	struct engine_action *actions;
+	struct balance_gift *gift;
+	struct vm **gift_vms;
+	size_t max_vms;
+	size_t nr_actions;
+	struct engine_event *events;
+	size_t nr_events, max_events;
+	uint64_t next;
+};
+
+static inline struct vm *vm_of(const struct memcg *memcg)
+{
+	return (struct vm *)memcg->vm; /* reclaim is the first member */
+}
+
+/* A row for each state: what it may be asked and given, and how it counts. */
+struct state_row {
+	const char *name;
+	bool gives, receives;
+	bool counts_full; /* not seen yet: its whole size is booked */
+};
+const struct state_row *engine_state_row(enum engine_vm_state state);
+
+static inline bool vm_gives(const struct vm *vm)
+{
+	return engine_state_row(vm->state)->gives;
+}
+
+static inline bool vm_receives(const struct vm *vm)
+{
+	return engine_state_row(vm->state)->receives;
+}
+
+static inline uint64_t vm_limit(const struct vm *vm)
+{
+	return balance_limit(vm->ceiling, vm->memcg->knobs.max);
+}
+
+static inline bool vm_capped(const struct vm *vm)
+{
+	return vm->touched && vm->target && vm->target < vm_limit(vm);
+}
+
+/* engine.c */
+void engine_event(
+	struct engine *e, enum engine_event_type type, uint64_t id, uint64_t a, int64_t b);
+void engine_by(struct engine *e, uint64_t time); /* tick again by then */
+/*
+ * Tells the VM a target: one action a VM and tick, a later one replaces an earlier. r has all but
+ * what is the VM's and the pool's own.
+ */
+void engine_act(struct engine *e, struct vm *vm, uint64_t target, struct engine_reason r);
+
+/* topology.c: what changes, samples. Errors as engine_tick() tells them. */
+int topology_change(struct engine *e, const struct engine_change *change);
+int topology_sample(struct engine *e, const struct vm_sample *sample);
+int topology_new_vm(struct engine *e, const struct engine_change *change);
+struct vm *topology_vm(const struct engine *e, uint64_t id); /* NULL */
+void topology_free_vm(struct engine *e, struct vm *vm);
+void topology_busy(struct engine *e, struct vm *vm);
+void topology_idle(struct engine *e, struct vm *vm);
+void topology_refresh(struct engine *e, struct vm *vm); /* reclaim's view, from all else */
+
+/* settle.c: what became of what was asked. */
+void settle_vm(struct engine *e, struct vm *vm);
+void settle_result(struct engine *e, struct vm *vm, const struct engine_result *result);
+/* Ends whatever runs and forgets what waits; told to the VM as target, 0: not told. */
+void settle_cancel(struct engine *e, struct vm *vm, uint64_t target);
+void settle_hung(struct engine *e, struct vm *vm);
+void settle_owe(struct engine *e, struct vm *vm); /* books ask and waiting with the group */
+uint64_t settle_outstanding(const struct vm *vm); /* of the ask, without waiting */
+uint64_t settle_gain(const struct vm *vm, uint64_t pages); /* for the host, by pages of the VM */
+
+/* ask.c: needs, shares and their pace. */
+void ask_all(struct engine *e);
+int ask_request(struct engine *e, const struct engine_request *request);
+void ask_credit(struct engine *e, const struct vm *vm, int64_t pages); /* came, by usage */
+void ask_forget_root(struct engine *e, uint64_t root);
+
+/* give.c: the ways back. */
+void give_feed(struct engine *e);
+void give_loosen(struct engine *e);
+void give_gifts(struct engine *e);
+uint64_t give_reserved(const struct engine *e, const struct vm *vm); /* gift not yet taken */
+
+#endif

@@ -1,0 +1,235 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/*
+ * What became of what was asked. The balloon is slow, partial and forgetful: a command returns
+ * before anything moved, stops at what the guest can give, and others turn it too. Only usage
+ * counts, and actual that rests tells who moved it last.
+ */
+#include <config.h>
+
+#include "policy/engine_internal.h"
+
+#define SECOND UINT64_C(1000000)
+
+uint64_t settle_outstanding(const struct vm *vm)
+{
+	return vm->ask.on ? pages_sub(vm->set.usage, vm->ask.goal) : 0;
+}
+
+uint64_t settle_gain(const struct vm *vm, uint64_t pages)
+{
+	const struct workingset *set = &vm->set;
+
+	return set->usage ? pages_mul_div(pages_min(pages, set->usage), set->resident, set->usage)
+			  : 0;
+}
+
+void settle_owe(struct engine *e, struct vm *vm)
+{
+	uint64_t owed = settle_outstanding(vm) + vm->waiting;
+
+	(void)e;
+	if (owed != vm->owed)
+		memcg_owe(vm->memcg, (int64_t)(owed - vm->owed));
+	vm->owed = owed;
+}
+
+/* What of the ask came, or went again, since it was last looked at. */
+static void account(struct engine *e, struct vm *vm)
+{
+	uint64_t out = settle_outstanding(vm);
+
+	if (out != vm->out)
+		ask_credit(e, vm, (int64_t)(vm->out - out));
+	vm->out = out;
+}
+
+static void end(struct engine *e, struct vm *vm)
+{
+	vm->ask.on = false;
+	vm->out = 0;
+	vm->cut = true;
+	settle_owe(e, vm);
+}
+
+void settle_cancel(struct engine *e, struct vm *vm, uint64_t target)
+{
+	bool told = vm->ask.on || vm->hung;
+
+	vm->waiting = 0;
+	vm->hung = 0;
+	if (vm->ask.on)
+		account(e, vm);
+	if (told || vm->owed)
+		end(e, vm);
+	topology_refresh(e, vm);
+	if (target && (told || (vm_capped(vm) && target > vm->target)))
+		engine_act(e, vm, target,
+			(struct engine_reason){ .type = ENGINE_CANCEL,
+				.root = vm->ask.root,
+				.job = vm->ask.job,
+				.step = vm->ask.step });
+}
+
+void settle_hung(struct engine *e, struct vm *vm)
+{
+	if (!vm->ask.on) {
+		vm->waiting = 0;
+	} else {
+		account(e, vm);
+		vm->hung = vm->out;
+		vm->waiting = 0;
+		end(e, vm);
+		vm->cut = false; /* nothing can be told to it now */
+	}
+	settle_owe(e, vm);
+}
+
+/* Measured from the command on, so that the guest's latency is in it. */
+static void measure(struct engine *e, struct vm *vm, uint64_t came)
+{
+	uint64_t us = e->now - vm->ask.since, speed;
+
+	if (us == 0 || came < RECLAIM_MIN_GRANULES * e->config.granule)
+		return;
+	speed = pages_max(pages_mul_div(came, SECOND, us), 1);
+	vm->speed = vm->speed ? (3 * vm->speed + speed) / 4 : speed;
+}
+
+static void came(struct engine *e, struct vm *vm)
+{
+	uint64_t asked = vm->ask.from - vm->ask.goal;
+	uint64_t pages = pages_sub(vm->ask.from, vm->set.usage);
+
+	measure(e, vm, pages);
+	vm->failures = 0;
+	if (vm->delivered) {
+		vm->delivered *= 2;
+		if (vm->delivered >= e->config.max_step)
+			vm->delivered = 0; /* trusted again */
+	}
+	end(e, vm);
+	engine_event(e, ENGINE_EVENT_ASK_CAME, vm->memcg->id, asked, (int64_t)pages);
+}
+
+static void failed(struct engine *e, struct vm *vm)
+{
+	uint64_t asked = vm->ask.from - vm->ask.goal, hold = e->config.hold_us;
+	uint64_t pages = pages_sub(vm->ask.from, vm->set.usage);
+
+	for (unsigned int i = 0; i < vm->failures && hold < e->config.hold_max_us; i++)
+		hold *= 2;
+	vm->failures++;
+	vm->failed++;
+	vm->failed_until = e->now + (hold < e->config.hold_max_us ? hold : e->config.hold_max_us);
+	vm->delivered = pages_max(pages, e->config.granule);
+	settle_cancel(e, vm, vm->set.actual);
+	engine_event(e, ENGINE_EVENT_ASK_FAILED, vm->memcg->id, asked, (int64_t)pages);
+}
+
+/* The guest uses more than it did when it was asked: the goal rises with what it must keep. */
+static void raise_goal(struct engine *e, struct vm *vm)
+{
+	uint64_t keep = pages_max(vm->set.keep, vm->memcg->knobs.min);
+	uint64_t hard = pages_max(vm->set.floor, vm->memcg->knobs.min);
+	uint64_t slack = vm->set.margin / 8; /* what a guest uses flutters */
+
+	if (keep <= vm->ask.goal + slack && hard <= vm->ask.goal)
+		return;
+	vm->waiting = 0;
+	account(e, vm);
+	if (keep >= vm->set.usage) {
+		settle_cancel(e, vm, pages_max(vm->set.actual, pages_min(keep, vm_limit(vm))));
+		return;
+	}
+	vm->ask.goal = keep;
+	vm->out = settle_outstanding(vm);
+	settle_owe(e, vm);
+	topology_refresh(e, vm);
+	engine_act(e, vm, keep,
+		(struct engine_reason){ .type = ENGINE_CANCEL,
+			.root = vm->ask.root,
+			.job = vm->ask.job,
+			.step = vm->ask.step,
+			.bound = keep });
+}
+
+static void settle_ask(struct engine *e, struct vm *vm)
+{
+	bool applied = vm->sample.applied_seq >= vm->ask.seq;
+
+	account(e, vm);
+	if (applied && vm->set.usage <= vm->ask.goal + e->config.granule)
+		came(e, vm);
+	else if (e->now >= vm->ask.deadline)
+		failed(e, vm);
+	else
+		raise_goal(e, vm);
+}
+
+void settle_result(struct engine *e, struct vm *vm, const struct engine_result *result)
+{
+	if (!result->error || !vm->ask.on || result->seq != vm->ask.seq)
+		return;
+	/* Refused: nothing will come of it. */
+	failed(e, vm);
+}
+
+/* actual stands still and nothing is under way: is it where it was put? */
+static void settle_rest(struct engine *e, struct vm *vm)
+{
+	uint64_t actual = vm->rest_at, granule = e->config.granule;
+
+	if (!vm->touched) {
+		/* As its operator left it: that is what it shall have. */
+		vm->ceiling = actual;
+		return;
+	}
+	if (!vm->target) {
+		/* Found at start, with a ceiling on record: below it is our own cut. */
+		if (actual > vm->ceiling)
+			vm->ceiling = actual;
+		vm->target = vm->lowest = actual;
+		vm->cut = actual < vm->ceiling;
+		return;
+	}
+	if (actual + granule <= vm->lowest) {
+		engine_event(e, ENGINE_EVENT_WISH, vm->memcg->id, vm->ceiling, (int64_t)actual);
+		vm->ceiling = vm->target = vm->lowest = actual;
+		return;
+	}
+	if (actual >= vm->target + granule && !vm_capped(vm)) {
+		engine_event(e, ENGINE_EVENT_WISH, vm->memcg->id, vm->ceiling, (int64_t)actual);
+		vm->ceiling = vm->target = actual;
+	} else if (actual >= vm->target + granule && !vm->again) {
+		vm->again = true;
+		if (e->config.act && vm->attrs.act && vm_gives(vm))
+			engine_act(
+				e, vm, vm->target, (struct engine_reason){ .type = ENGINE_AGAIN });
+		vm->rested = false;
+		vm->rest_since = e->now;
+	} else if (actual >= vm->target + granule) {
+		vm->again = false;
+		vm->contended_until = e->now + e->config.hold_us;
+		engine_event(e, ENGINE_EVENT_CONTENDED, vm->memcg->id, vm->target, (int64_t)actual);
+		vm->target = actual;
+	} else {
+		vm->again = false;
+	}
+	vm->lowest = pages_min(vm->target, actual);
+}
+
+void settle_vm(struct engine *e, struct vm *vm)
+{
+	if (vm->ask.on)
+		settle_ask(e, vm);
+	if (!vm->rested && !vm->ask.on && !vm->hung && vm_knows(&vm->sample, VM_ACTUAL) &&
+		e->now >= vm->rest_since + e->config.rest_us) {
+		vm->rested = true;
+		settle_rest(e, vm);
+	}
+	topology_refresh(e, vm);
+	if (vm->waiting && vm->reclaim.hold != RECLAIM_HOLD_NONE)
+		vm->waiting = 0; /* it cannot: others are asked */
+	settle_owe(e, vm);
+	topology_refresh(e, vm);
+}

@@ -1,0 +1,391 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/* The engine's input: groups, VMs, their knobs and states, and the samples of VMs. */
+#include <config.h>
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "policy/charge.h"
+#include "policy/engine_internal.h"
+
+struct vm *topology_vm(const struct engine *e, uint64_t id)
+{
+	struct memcg *m = memcg_find(e->tree, id);
+
+	return m && m->vm && !m->offline ? vm_of(m) : NULL;
+}
+
+void topology_busy(struct engine *e, struct vm *vm)
+{
+	if (vm->busy)
+		return;
+	vm->busy = true;
+	vm->busy_prev = NULL;
+	vm->busy_next = e->busy;
+	if (e->busy)
+		e->busy->busy_prev = vm;
+	e->busy = vm;
+}
+
+void topology_idle(struct engine *e, struct vm *vm)
+{
+	if (!vm->busy)
+		return;
+	if (vm->busy_prev)
+		vm->busy_prev->busy_next = vm->busy_next;
+	else
+		e->busy = vm->busy_next;
+	if (vm->busy_next)
+		vm->busy_next->busy_prev = vm->busy_prev;
+	vm->busy = false;
+}
+
+void topology_free_vm(struct engine *e, struct vm *vm)
+{
+	topology_idle(e, vm);
+	vm->memcg->vm = NULL;
+	free(vm);
+}
+
+static enum reclaim_hold hold_of(const struct engine *e, const struct vm *vm)
+{
+	if (!vm_gives(vm))
+		return RECLAIM_HOLD_STATE;
+	if (!vm->attrs.act)
+		return RECLAIM_HOLD_MANAGE;
+	if (!vm->set.donor_known)
+		return RECLAIM_HOLD_UNKNOWN;
+	if (vm->set.usage < RECLAIM_MIN_GRANULES * e->config.granule)
+		return RECLAIM_HOLD_SMALL;
+	if (vm->contended_until > e->now)
+		return RECLAIM_HOLD_CONTENDED;
+	if (vm->failed_until > e->now)
+		return RECLAIM_HOLD_FAILED;
+	return RECLAIM_HOLD_NONE;
+}
+
+void topology_refresh(struct engine *e, struct vm *vm)
+{
+	struct reclaim_vm *r = &vm->reclaim;
+	const struct workingset *set = &vm->set;
+
+	r->usage = pages_sub(set->usage, vm->owed);
+	r->resident = set->usage ? pages_mul_div(set->resident, r->usage, set->usage) : 0;
+	r->cold = pages_min(pages_sub(set->cold, vm->owed), r->usage);
+	r->keep = pages_max(set->keep, vm->memcg->knobs.min);
+	r->at_most = vm->delivered ? pages_sub(vm->delivered, vm->owed) : PAGES_UNLIMITED;
+	r->slack = pages_sub(set->actual, set->usage);
+	r->hold = hold_of(e, vm);
+}
+
+/* Books what the VM uses, in full as long as it was not seen. */
+static int book(struct engine *e, struct vm *vm)
+{
+	const struct workingset *set = &vm->set;
+	bool full = engine_state_row(vm->state)->counts_full || !set->usage_known;
+
+	if (!full || vm->known)
+		vm->known = true;
+	if (!set->usage_known && vm->known && !engine_state_row(vm->state)->counts_full)
+		return 0; /* the last figure stands until there is another */
+	return charge_observed(vm->memcg, full ? set->actual : set->usage);
+}
+
+static void assess(struct engine *e, struct vm *vm)
+{
+	const struct workingset_vm w = {
+		.maximum = vm->attrs.maximum,
+		.soft_limit = vm->memcg->knobs.soft_limit,
+		.guest_swap = vm->attrs.guest_swap,
+		.agent = vm->attrs.agent,
+		.agent_floor = vm->attrs.agent_floor,
+		.trust = vm->attrs.trust,
+	};
+
+	workingset_assess(&e->config.bounds, &w, &vm->sample, &vm->set);
+}
+
+static int vm_changed(struct engine *e, struct vm *vm)
+{
+	int r;
+
+	assess(e, vm);
+	r = book(e, vm);
+	settle_owe(e, vm);
+	topology_refresh(e, vm);
+	topology_busy(e, vm); /* looked at once in this tick */
+	return r;
+}
+
+static bool sample_valid(const struct vm_sample *s)
+{
+	const uint64_t figures[] = {
+		s->actual,
+		s->resident,
+		s->swapped,
+		s->overhead,
+		s->stats_actual,
+		s->unused,
+		s->usable,
+		s->disk_caches,
+		s->lists.active_anon,
+		s->lists.inactive_anon,
+		s->lists.active_file,
+		s->lists.inactive_file,
+		s->lists.swap_free,
+	};
+
+	for (size_t i = 0; i < sizeof(figures) / sizeof(figures[0]); i++)
+		if (figures[i] > PAGES_UNLIMITED)
+			return false;
+	return true;
+}
+
+int topology_sample(struct engine *e, const struct vm_sample *sample)
+{
+	struct vm *vm = topology_vm(e, sample->id);
+
+	if (!vm)
+		return -ENOENT;
+	if (!sample_valid(sample))
+		return -EINVAL;
+	vm->swaps = balance_swaps(&vm->sample, sample);
+	vm->sample = *sample;
+	vm->samples++;
+	if (vm_knows(sample, VM_OVERHEAD)) {
+		e->overhead = e->overhead - vm->overhead + sample->overhead;
+		vm->overhead = sample->overhead;
+	}
+	if (vm_knows(sample, VM_ACTUAL) && sample->actual != vm->rest_at) {
+		vm->rest_at = sample->actual;
+		vm->rest_since = e->now;
+		vm->rested = false;
+	}
+	return vm_changed(e, vm);
+}
+
+static void *grow(void *array, size_t nr, size_t size)
+{
+	return realloc(array, nr * size);
+}
+
+/* Scratch for one VM more, so that no tick has to allocate. */
+static int reserve_scratch(struct engine *e)
+{
+	size_t nr = e->max_vms ? e->max_vms * 2 : 16;
+	void *p;
+
+	if (e->nr_vms < e->max_vms)
+		return 0;
+	if (!(p = grow(e->shares, nr * RECLAIM_SHARES, sizeof(*e->shares))))
+		return -ENOMEM;
+	e->shares = p;
+	if (!(p = grow(e->actions, nr, sizeof(*e->actions))))
+		return -ENOMEM;
+	e->actions = p;
+	if (!(p = grow(e->gift, nr, sizeof(*e->gift))))
+		return -ENOMEM;
+	e->gift = p;
+	if (!(p = grow(e->gift_vms, nr, sizeof(struct vm *))))
+		return -ENOMEM;
+	e->gift_vms = p;
+	e->max_vms = nr;
+	return 0;
+}
+
+/* Keeps the list of groups that have a max. Room for one more is made before anything changes. */
+static int reserve_limited(struct engine *e)
+{
+	size_t nr = e->max_limited ? e->max_limited * 2 : 16;
+	void *p;
+
+	if (e->nr_limited < e->max_limited)
+		return 0;
+	p = grow(e->limited, nr, sizeof(struct memcg *));
+	if (!p)
+		return -ENOMEM;
+	e->limited = p;
+	e->max_limited = nr;
+	return 0;
+}
+
+static void forget_limited(struct engine *e, const struct memcg *m)
+{
+	for (size_t i = 0; i < e->nr_limited; i++) {
+		if (e->limited[i] == m) {
+			e->limited[i] = e->limited[--e->nr_limited];
+			return;
+		}
+	}
+}
+
+static int set_knobs(struct engine *e, struct memcg *m, const struct memcg_knobs *knobs)
+{
+	int r = reserve_limited(e);
+
+	if (!r)
+		r = memcg_set_knobs(m, knobs);
+	if (r)
+		return r;
+	forget_limited(e, m);
+	if (knobs->max != PAGES_UNLIMITED)
+		e->limited[e->nr_limited++] = m;
+	return 0;
+}
+
+/* Soft limits changed: what was asked because of them is asked anew, or not. */
+static void cancel_soft_asks(struct engine *e, const struct memcg *below)
+{
+	for (struct vm *vm = e->busy; vm; vm = vm->busy_next)
+		if (vm->owed && vm->ask.step <= 2 && memcg_is_below(vm->memcg, below))
+			settle_cancel(e, vm, vm->set.actual);
+}
+
+static int change_knobs(struct engine *e, struct memcg *m, const struct memcg_knobs *knobs)
+{
+	bool softer = m->knobs.soft_limit != knobs->soft_limit;
+	int r = set_knobs(e, m, knobs);
+
+	if (r)
+		return r;
+	if (softer)
+		cancel_soft_asks(e, m);
+	return m->vm ? vm_changed(e, vm_of(m)) : 0;
+}
+
+static bool attrs_valid(const struct engine_vm_attrs *a)
+{
+	return a->maximum && a->maximum <= PAGES_UNLIMITED && a->ceiling <= PAGES_UNLIMITED &&
+	       a->agent_floor <= PAGES_UNLIMITED;
+}
+
+int topology_new_vm(struct engine *e, const struct engine_change *change)
+{
+	struct memcg *parent = memcg_find(e->tree, change->parent), *m;
+	struct vm *vm;
+	int r;
+
+	if (!parent)
+		return -ENOENT;
+	if (!attrs_valid(&change->attrs) || change->state >= ENGINE_VM_STATE_NR)
+		return -EINVAL;
+	r = reserve_scratch(e);
+	if (r)
+		return r;
+	vm = calloc(1, sizeof(*vm));
+	if (!vm)
+		return -ENOMEM;
+	r = memcg_new(e->tree, parent, change->id, &m);
+	if (r) {
+		free(vm);
+		return r;
+	}
+	m->vm = &vm->reclaim;
+	vm->memcg = m;
+	vm->attrs = change->attrs;
+	vm->state = change->state;
+	vm->sample.id = change->id;
+	vm->ceiling = change->attrs.ceiling;
+	/* A ceiling on record: what is below it is a cut of an earlier run. */
+	vm->touched = change->attrs.ceiling != 0;
+	vm->rested = true; /* until actual is known */
+	r = set_knobs(e, m, &change->knobs);
+	if (r) {
+		m->vm = NULL;
+		memcg_kill(m);
+		free(vm);
+		return r;
+	}
+	e->nr_vms++;
+	return vm_changed(e, vm);
+}
+
+static int gone(struct engine *e, struct memcg *m)
+{
+	int r;
+
+	if (m == e->tree->root)
+		return -EINVAL;
+	if (m->vm) {
+		struct vm *vm = vm_of(m);
+
+		settle_cancel(e, vm, 0);
+		e->overhead -= vm->overhead;
+		charge_observed(m, 0);
+		topology_free_vm(e, vm);
+		e->nr_vms--;
+	}
+	r = memcg_kill(m);
+	if (r)
+		return r;
+	forget_limited(e, m);
+	ask_forget_root(e, m->id);
+	return 0;
+}
+
+static void new_state(struct engine *e, struct vm *vm, enum engine_vm_state state)
+{
+	enum engine_vm_state old = vm->state;
+
+	if (state == old)
+		return;
+	vm->state = state;
+	if (state == ENGINE_VM_NOT_ANSWERING)
+		settle_hung(e, vm);
+	else if (old == ENGINE_VM_NOT_ANSWERING && vm->hung)
+		/* Its part was asked of others meanwhile: what it was told is taken back. */
+		settle_cancel(e, vm, vm->set.actual);
+	else if (!vm_gives(vm) && vm->owed)
+		settle_cancel(e, vm, vm->set.actual);
+}
+
+int topology_change(struct engine *e, const struct engine_change *c)
+{
+	struct memcg *m;
+	struct vm *vm;
+	int r;
+
+	if (c->type == ENGINE_VM_NEW)
+		return topology_new_vm(e, c);
+	if (c->type == ENGINE_GROUP_NEW) {
+		m = memcg_find(e->tree, c->parent);
+		if (!m)
+			return -ENOENT;
+		r = memcg_new(e->tree, m, c->id, &m);
+		return r ? r : set_knobs(e, m, &c->knobs);
+	}
+	m = memcg_find(e->tree, c->id);
+	if (!m || m->offline)
+		return -ENOENT;
+	if (c->type == ENGINE_GROUP_KNOBS)
+		return change_knobs(e, m, &c->knobs);
+	if (c->type == ENGINE_GROUP_GONE && !m->vm)
+		return gone(e, m);
+	if (!m->vm)
+		return -EINVAL;
+	vm = vm_of(m);
+	switch (c->type) {
+	case ENGINE_VM_GONE:
+		return gone(e, m);
+	case ENGINE_VM_ATTRS:
+		if (!attrs_valid(&c->attrs))
+			return -EINVAL;
+		if (vm->attrs.act && !c->attrs.act)
+			settle_cancel(e, vm, vm->set.actual);
+		vm->attrs = c->attrs;
+		return vm_changed(e, vm);
+	case ENGINE_VM_STATE:
+		if (c->state >= ENGINE_VM_STATE_NR)
+			return -EINVAL;
+		new_state(e, vm, c->state);
+		return vm_changed(e, vm);
+	case ENGINE_VM_CANCEL:
+		/* A guest that starts over is not to race to an old target. */
+		settle_cancel(
+			e, vm, vm->state == ENGINE_VM_ARRIVING ? vm_limit(vm) : vm->set.actual);
+		return vm_changed(e, vm);
+	default:
+		return -EINVAL;
+	}
+}
