@@ -27,14 +27,17 @@
 #define RECORD_FORMAT  "ballast-recording"
 #define RECORD_VERSION 1
 
+/* Adding hold times and deadlines to a time never wraps below this. */
+#define RECORD_TIME_MAX (UINT64_MAX >> 2)
+
 /* Fits any message of a reader or a comparison: two member names, two numbers, a few words. */
 #define RECORD_WHAT 160
 
 enum record_type {
-	RECORD_U64,    /* 0 to max */
-	RECORD_I64,    /* all of them */
-	RECORD_UINT,   /* unsigned int, 0 to max */
-	RECORD_ERRNO,  /* int: 0 or a negative errno */
+	RECORD_U64,   /* 0 to max */
+	RECORD_I64,   /* all of them */
+	RECORD_UINT,  /* unsigned int, 0 to max */
+	RECORD_ERRNO, /* int: 0 or a negative errno */
 	RECORD_BOOL,
 	RECORD_ENUM,   /* int-sized; max names, NULL where a value is none */
 	RECORD_STRUCT, /* within the struct */
@@ -59,14 +62,14 @@ struct record_struct {
 
 /* Of what a tick reads ... */
 extern const struct record_struct record_config;  /* struct engine_config */
-extern const struct record_struct record_pool;    /* struct engine_pool */
+extern const struct record_struct record_pool;	  /* struct engine_pool */
 extern const struct record_struct record_change;  /* struct engine_change */
 extern const struct record_struct record_sample;  /* struct vm_sample */
 extern const struct record_struct record_result;  /* struct engine_result */
 extern const struct record_struct record_request; /* struct engine_request */
 /* ... and decides. */
-extern const struct record_struct record_action;  /* struct engine_action */
-extern const struct record_struct record_event;   /* struct engine_event */
+extern const struct record_struct record_action; /* struct engine_action */
+extern const struct record_struct record_event;	 /* struct engine_event */
 
 /* Errors of writing stay with the stream. -EDOM: an enum has a value without a name. */
 int record_write(FILE *stream, const struct record_struct *type, const void *value);
@@ -83,6 +86,9 @@ int record_read(
 	struct json_object *object, const struct record_struct *type, void *ret_value, char *what);
 int record_read_u64(struct json_object *object, uint64_t max, uint64_t *ret_value);
 int record_read_i64(struct json_object *object, int64_t *ret_value);
+
+/* The value's member "id"; 0 where it has none. */
+uint64_t record_id(const struct record_struct *type, const void *value);
 
 /* False: what (RECORD_WHAT bytes) names the first field that differs, with both values. */
 bool record_same(
