@@ -43,7 +43,7 @@ static void check_events(struct memcg *leaf)
 	} while (!atomic_ptr_cas(&leaf->tree->dirty, &head, leaf));
 }
 
-/* Whether the tree has room for more pages: its counters, and what was seen. */
+/* Whether the tree, and so each group in it, stays within PAGES_UNLIMITED with so many more. */
 static bool tree_has_room(const struct memcg_tree *tree, uint64_t counter_more, uint64_t seen_more)
 {
 	const struct memcg *root = tree->root;
@@ -58,8 +58,7 @@ int charge_observed(struct memcg *leaf, uint64_t pages)
 	uint64_t more = pages_sub(pages, usage);
 	uint64_t less = pages_sub(usage, pages);
 
-	if (pages > PAGES_UNLIMITED ||
-		!tree_has_room(leaf->tree, more, pages_sub(pages, leaf->seen)))
+	if (!tree_has_room(leaf->tree, more, pages_sub(pages, leaf->seen)))
 		return -EINVAL;
 	if (more > 0 && leaf->offline)
 		return -ENODEV;

@@ -90,6 +90,9 @@ struct memcg {
 		uint64_t taken; /* in this plan, so far */
 		uint64_t protected_min, protected_low; /* effective, for this plan's root */
 		struct memcg *visited, *visited_next;  /* children visited in this step */
+		size_t entry;		    /* of a VM: its newest share in the plan */
+		uint64_t position;	    /* these two start as the group's own and */
+		int64_t carry[MEMCG_STEPS]; /* become them where the plan is committed */
 	} plan;
 
 	/* Where the groups of a sharing that goes round start; id of a child, 0: the first. */

@@ -321,6 +321,14 @@ START_TEST(protection_that_nobody_claims_is_shared_by_usage)
 	ck_assert_uint_eq(one->plan.protected_low, 150);
 	ck_assert_uint_eq(two->plan.protected_low, 50);
 
+	/* One page more is claimed than there is. */
+	low(slice, 399);
+	low(one, 200);
+	low(two, 200);
+	protect(tree->root, tree->root);
+	ck_assert_uint_eq(one->plan.protected_low, 199);
+	ck_assert_uint_eq(two->plan.protected_low, 199);
+
 	/* All is claimed that is used. */
 	low(slice, 1000);
 	low(one, 300);
@@ -707,6 +715,12 @@ START_TEST(seeing_pages_in_an_inner_group_is_noticed)
 }
 END_TEST
 
+START_TEST(seeing_more_than_pages_unlimited_is_noticed)
+{
+	memcg_see(group(tree->root, 2), PAGES_UNLIMITED + 1);
+}
+END_TEST
+
 START_TEST(owing_less_than_nothing_is_noticed)
 {
 	memcg_owe(group(tree->root, 2), -1);
@@ -754,6 +768,8 @@ int main(void)
 		tcase_add_test_raise_signal(
 			tc, recount_notices_pages_that_are_not_carried, SIGABRT);
 		tcase_add_test_raise_signal(tc, seeing_pages_in_an_inner_group_is_noticed, SIGABRT);
+		tcase_add_test_raise_signal(
+			tc, seeing_more_than_pages_unlimited_is_noticed, SIGABRT);
 		tcase_add_test_raise_signal(tc, owing_less_than_nothing_is_noticed, SIGABRT);
 	}
 	suite_add_tcase(suite, tc);
