@@ -66,18 +66,18 @@ build_list() {
 	make -s -C "$ROOT/build/$1" --no-print-directory --eval="print-list: ; @echo $2" print-list
 }
 
-# shellcheck disable=SC2016 # make expands the variables
 # build_check NAME KIND: runs a kind of test (unit, contract, scenarios) in a build and writes a
 # result for each test point. True when all passed.
+# shellcheck disable=SC2016 # make expands the variables
 build_check() {
-	local name=$1 kind=$2 dir=$ROOT/build/$1 variable test status=0
+	local name=$1 kind=$2 dir=$ROOT/build/$1 tests='' test status=0
 	case $kind in
-	unit) variable=UNIT_TESTS ;;
-	contract) variable=CONTRACT_TESTS ;;
-	scenarios) variable=SCENARIO_TESTS ;;
+	unit) tests='$(UNIT_TESTS) $(UNIT_SHELL)' ;;
+	contract) tests='$(CONTRACT_TESTS)' ;;
+	scenarios) tests='$(SCENARIO_TESTS)' ;;
 	esac
-	build_environment "$name" make -s -C "$dir" -j "$(nproc)" check TESTS="\$($variable)" || status=$?
-	for test in $(build_list "$name" "$variable"); do
+	build_environment "$name" make -s -C "$dir" -j "$(nproc)" check TESTS="$tests" || status=$?
+	for test in $(build_list "$name" "$tests"); do
 		test=${test%.sh}
 		build_results "$name" "$test" "$dir/$test.trs"
 	done
