@@ -89,7 +89,8 @@ void give_loosen(struct engine *e)
 
 static bool wants(const struct engine *e, const struct vm *vm)
 {
-	return vm_capped(vm) && may_receive(vm) && !vm->owed && !vm->acted &&
+	/* Not while actual moves: who moves it may be somebody else, with a wish. */
+	return vm_capped(vm) && may_receive(vm) && !vm->owed && !vm->acted && vm->rested &&
 	       e->now >= vm->hold_until;
 }
 

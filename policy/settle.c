@@ -179,11 +179,8 @@ static void settle_rest(struct engine *e, struct vm *vm)
 {
 	uint64_t actual = vm->rest_at, granule = e->config.granule;
 
-	if (!vm->touched) {
-		/* As its operator left it: that is what it shall have. */
-		vm->ceiling = actual;
+	if (!vm->touched)
 		return;
-	}
 	if (!vm->target) {
 		/* Found at start, with a ceiling on record: below it is our own cut. */
 		if (actual > vm->ceiling)

@@ -157,6 +157,9 @@ int topology_sample(struct engine *e, const struct vm_sample *sample)
 		e->overhead = e->overhead - vm->overhead + sample->overhead;
 		vm->overhead = sample->overhead;
 	}
+	/* As its operator left it, until it is touched: that is what it shall have. */
+	if (vm_knows(sample, VM_ACTUAL) && !vm->touched)
+		vm->ceiling = sample->actual;
 	if (vm_knows(sample, VM_ACTUAL) && sample->actual != vm->rest_at) {
 		vm->rest_at = sample->actual;
 		vm->rest_since = e->now;
