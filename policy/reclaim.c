@@ -28,6 +28,13 @@ const char *reclaim_hold_name(enum reclaim_hold hold)
 	return hold_names[hold];
 }
 
+/*
+ * Of asking the partly swapped, in a phase. A round brings at least the part of what remains that
+ * their resident parts on average are of the largest: where that is one in twenty, this many rounds
+ * leave a millionth.
+ */
+#define SWAPPED_ROUNDS 256
+
 struct phase {
 	unsigned int step; /* 1 to 4 */
 	bool soft;	   /* only what excess asks for */
@@ -53,6 +60,7 @@ struct walk {
 	bool commit;
 	struct phase phase;
 	bool swapped_seen;	 /* somebody partly swapped was passed over */
+	size_t first;		 /* share of the phase */
 	uint64_t need, capacity; /* of the phase, for the reasons */
 };
 
@@ -64,6 +72,8 @@ static void enter(struct walk *w, struct memcg *m)
 	m->plan.stamp = w->stamp;
 	m->plan.taken = 0;
 	m->plan.budget = pages_sub(pages_sub(m->seen, m->owed), m->knobs.soft_limit);
+	m->plan.position = m->position;
+	memcpy(m->plan.carry, m->carry[w->root->level], sizeof(m->plan.carry));
 	memcg_protect(m, w->root);
 }
 
@@ -86,6 +96,12 @@ static uint64_t capacity_of(const struct walk *w, const struct memcg *m)
 	return pages_round_down(pages_sub(most, m->plan.taken), w->granule);
 }
 
+/* What the host is expected to gain by pages of the VM's usage. */
+static uint64_t gain_of(const struct reclaim_vm *vm, uint64_t pages)
+{
+	return pages ? pages_mul_div(pages, vm->resident, vm->usage) : 0;
+}
+
 static void gather_vm(struct walk *w, struct memcg *m)
 {
 	const struct reclaim_vm *vm = m->vm;
@@ -105,6 +121,8 @@ static void gather_vm(struct walk *w, struct memcg *m)
 		return;
 	}
 	m->plan.capacity = capacity_of(w, m);
+	if (!gain_of(vm, m->plan.capacity)) /* all of it is swapped out: to ask would only harm */
+		m->plan.capacity = 0;
 	m->plan.justified =
 		pages_min(m->plan.capacity, pages_round_down(m->plan.budget, w->granule));
 }
@@ -149,30 +167,44 @@ static void gather(struct walk *w, struct memcg *m, bool covered)
 	m->plan.justified = pages_min(m->plan.capacity, pages_max(own, m->plan.justified));
 }
 
-static void take(struct walk *w, struct memcg *m, uint64_t pages)
+/* The VM's share in this phase; a new one where it has none. */
+static struct reclaim_share *share_of(struct walk *w, struct memcg *m)
 {
 	struct reclaim_plan *plan = w->plan;
-	const struct reclaim_vm *vm = m->vm;
-	struct reclaim_share *s;
+	struct reclaim_share *s = &plan->shares[m->plan.entry];
 
-	if (!pages)
-		return;
+	if (m->plan.entry >= w->first && m->plan.entry < plan->nr && s->memcg == m)
+		return s;
 	assert(plan->nr < plan->nr_max);
+	m->plan.entry = plan->nr;
 	s = &plan->shares[plan->nr++];
 	*s = (struct reclaim_share){
 		.memcg = m,
 		.step = w->phase.step,
 		.below_low = w->phase.below_low,
-		.pages = pages,
-		.gain = pages_mul_div(pages, vm->resident, vm->usage),
 		.cap = m->plan.capacity,
 		.step_need = w->need,
 		.step_cap = w->capacity,
-		.bound = keep_of(w, m),
+		.bound = PAGES_UNLIMITED,
 	};
+	return s;
+}
+
+static void take(struct walk *w, struct memcg *m, uint64_t pages)
+{
+	struct reclaim_share *s;
+	uint64_t bound = keep_of(w, m);
+
+	if (!pages)
+		return;
+	s = share_of(w, m);
 	if (w->phase.soft && m->knobs.soft_limit != PAGES_UNLIMITED && pages <= m->plan.budget)
-		s->bound = pages_max(s->bound, m->knobs.soft_limit);
-	plan->gain += s->gain;
+		bound = pages_max(bound, m->knobs.soft_limit);
+	s->bound = pages_min(s->bound, bound);
+	w->plan->gain -= s->gain;
+	s->pages += pages;
+	s->gain = gain_of(m->vm, s->pages);
+	w->plan->gain += s->gain;
 	for (struct memcg *a = m;; a = a->parent) {
 		a->plan.taken += pages;
 		a->plan.budget = pages_sub(a->plan.budget, pages);
@@ -196,16 +228,30 @@ static uint64_t weight(const struct memcg *m, enum part part)
 	}
 }
 
-static int64_t *carry_of(const struct walk *w, struct memcg *m)
+static int64_t carry_of(const struct walk *w, const struct memcg *m)
 {
-	return &m->carry[w->root->level][w->phase.step - 1];
+	return m->plan.carry[w->phase.step - 1];
+}
+
+static void set_carry(struct walk *w, struct memcg *m, int64_t carry)
+{
+	m->plan.carry[w->phase.step - 1] = carry;
+	if (w->commit)
+		m->carry[w->root->level][w->phase.step - 1] = carry;
+}
+
+static void set_position(struct walk *w, struct memcg *m, uint64_t id)
+{
+	m->plan.position = id;
+	if (w->commit)
+		m->position = id;
 }
 
 /* The visited child at the shared position, else the first. */
 static struct memcg *position_of(const struct memcg *m)
 {
 	for (struct memcg *c = m->plan.visited; c; c = c->plan.visited_next)
-		if (c->id == m->position)
+		if (c->id == m->plan.position)
 			return c;
 	return m->plan.visited;
 }
@@ -240,9 +286,8 @@ static void go_round(struct walk *w, struct memcg *m, enum part part, int64_t re
 		do {
 			if ((round || c->plan.due * sign > 0) && nudge(w, c, part, sign)) {
 				left--;
-				if (w->commit)
-					m->position =
-						c->plan.visited_next ? c->plan.visited_next->id : 0;
+				set_position(
+					w, m, c->plan.visited_next ? c->plan.visited_next->id : 0);
 			}
 			c = c->plan.visited_next ? c->plan.visited_next : m->plan.visited;
 		} while (left && c != start);
@@ -266,7 +311,7 @@ static void divide(struct walk *w, struct memcg *m, enum part part, uint64_t pag
 		c->plan.due = 0;
 		if (!weight(c, part))
 			continue;
-		due = (int64_t)pages_mul_div(pages, weight(c, part), sum) + *carry_of(w, c);
+		due = (int64_t)pages_mul_div(pages, weight(c, part), sum) + carry_of(w, c);
 		give = due > 0 ? pages_round_down((uint64_t)due + w->granule / 2, w->granule) : 0;
 		give = pages_min(give, weight(c, part));
 		c->plan.part = give;
@@ -276,10 +321,10 @@ static void divide(struct walk *w, struct memcg *m, enum part part, uint64_t pag
 	go_round(w, m, part, rest);
 	for (struct memcg *c = m->plan.visited; c; c = c->plan.visited_next) {
 		c->plan.share += c->plan.part;
-		if (!w->commit || !weight(c, part))
+		if (!weight(c, part))
 			continue;
 		due = c->plan.due;
-		*carry_of(w, c) = due > granule ? granule : due < -granule ? -granule : due;
+		set_carry(w, c, due > granule ? granule : due < -granule ? -granule : due);
 	}
 }
 
@@ -310,36 +355,48 @@ static void hand_out(struct walk *w, struct memcg *m, uint64_t pages)
 			hand_out(w, c, c->plan.share);
 }
 
-/* Sums over the VMs that the phase visits: what they may give, and what would be gained by it. */
-static void gains_of(const struct memcg *m, uint64_t *capacity, uint64_t *gain)
+/* Of the VMs that a phase visits. */
+struct gains {
+	uint64_t sum;		       /* of what their caps would bring */
+	const struct reclaim_vm *best; /* who has the largest part of its usage resident */
+};
+
+static void add_gains(const struct memcg *m, struct gains *gains)
 {
-	if (m->vm) {
-		*capacity += m->plan.capacity;
-		*gain += m->plan.capacity
-				 ? pages_mul_div(m->plan.capacity, m->vm->resident, m->vm->usage)
-				 : 0;
+	const struct reclaim_vm *vm = m->vm, *best = gains->best;
+
+	if (!vm) {
+		for (struct memcg *c = m->plan.visited; c; c = c->plan.visited_next)
+			add_gains(c, gains);
 		return;
 	}
-	for (struct memcg *c = m->plan.visited; c; c = c->plan.visited_next)
-		gains_of(c, capacity, gain);
+	if (!m->plan.capacity)
+		return;
+	gains->sum += gain_of(vm, m->plan.capacity);
+	if (!best || pages_mul_div(vm->resident, PAGES_UNLIMITED, vm->usage) >
+			     pages_mul_div(best->resident, PAGES_UNLIMITED, best->usage))
+		gains->best = vm;
 }
 
 /*
- * The pages to ask for so that need is gained. Of partly swapped VMs only the resident part comes:
- * with shares in proportion to caps, need grows by the sum of caps over the sum of their gains.
+ * The pages to ask for so that need is gained, and not a granule more. Of partly swapped VMs only
+ * the resident part comes, and who of them will be asked how much is not known before: as much as
+ * would bring it if all came from the most resident; the rest is asked for in another round. Each
+ * share of the rounds before may hide part of a page, which the next may turn into a whole one.
  */
 static uint64_t to_ask(const struct walk *w, uint64_t need)
 {
-	uint64_t capacity = 0, gain = 0;
+	uint64_t hidden = w->plan->nr - w->first, most;
+	struct gains gains = { 0 };
 
 	if (!w->phase.swapped)
 		return pages_round_up(need, w->granule);
-	gains_of(w->root, &capacity, &gain);
-	if (!gain)
-		return 0;
-	if (need >= gain)
-		return capacity;
-	return pages_round_down(pages_mul_div(need, capacity, gain) + w->granule - 1, w->granule);
+	add_gains(w->root, &gains);
+	if (!gains.best || need >= gains.sum + hidden)
+		return w->root->plan.capacity;
+	most = pages_mul_div(
+		pages_sub(need + w->granule - 1, hidden), gains.best->usage, gains.best->resident);
+	return pages_max(pages_round_down(most, w->granule), w->granule);
 }
 
 /* Least to inflate first, within a step. A shell sort: no allocation, and plans are short. */
@@ -361,19 +418,24 @@ static void order(struct reclaim_share *shares, size_t nr)
 static void run(struct walk *w, const struct phase *phase, bool swapped)
 {
 	struct reclaim_plan *plan = w->plan;
+	unsigned int rounds = swapped ? SWAPPED_ROUNDS : 1;
 	uint64_t pages, most;
-	size_t first = plan->nr;
 
 	w->phase = *phase;
 	w->phase.swapped = swapped;
-	gather(w, w->root, false);
-	most = phase->soft ? w->root->plan.justified : w->root->plan.capacity;
+	w->first = plan->nr;
 	w->need = plan->need - plan->gain;
-	w->capacity = most;
-	pages = pages_min(to_ask(w, w->need), most);
-	if (pages)
+	for (unsigned int i = 0; i < rounds && plan->gain < plan->need; i++) {
+		gather(w, w->root, false);
+		most = phase->soft ? w->root->plan.justified : w->root->plan.capacity;
+		if (i == 0)
+			w->capacity = most;
+		pages = pages_min(to_ask(w, plan->need - plan->gain), most);
+		if (!pages)
+			break;
 		hand_out(w, w->root, pages);
-	order(plan->shares + first, plan->nr - first);
+	}
+	order(plan->shares + w->first, plan->nr - w->first);
 }
 
 void reclaim(

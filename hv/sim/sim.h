@@ -48,8 +48,8 @@ struct sim_vm {
 	uint64_t ceiling;		   /* recorded by an earlier ballast; 0: none */
 	uint64_t actual;		   /* at the start, set by an earlier ballast; 0: all */
 	uint64_t host_swapped;		   /* at the start */
-	unsigned int partial_every; /* of so many statistics calls one is incomplete; 0: none */
-	bool off;		    /* at the start; else it runs, its driver is there */
+	uint64_t partial_every; /* of so many statistics calls one is incomplete; 0: none */
+	bool off;		/* at the start; else it runs, its driver is there */
 };
 
 void sim_vm_default(struct sim_vm *ret_vm);

@@ -19,7 +19,7 @@ struct sim_guest {
 	struct guest guest;
 	struct hv_knobs metadata, memtune;
 	uint64_t overhead, ceiling, targets, lowest_target;
-	unsigned int partial_every, stats_calls;
+	uint64_t partial_every, stats_calls;
 	UT_hash_handle by_uuid, by_name;
 };
 

@@ -44,6 +44,7 @@ struct judge {
 	uint64_t cap[MODEL_NODES];  /* of a VM, or all below a group */
 	uint64_t just[MODEL_NODES]; /* of it, what excess at or below the node asks for */
 	uint64_t gave[MODEL_NODES]; /* what the plan takes there */
+	uint64_t over[MODEL_NODES]; /* what excess asks for still, after that */
 };
 
 static char wrong[512];
@@ -165,6 +166,13 @@ static uint64_t usage(const struct model_node *node)
 	return node->seen - node->owed;
 }
 
+static uint64_t gain_of(const struct model_node *node, uint64_t pages)
+{
+	unsigned __int128 product = (unsigned __int128)pages * node->resident;
+
+	return pages > 0 ? (uint64_t)(product / usage(node)) : 0;
+}
+
 /* What the VM must be left with in the phase. */
 static uint64_t bound(const struct judge *j, const struct phase *phase, int n)
 {
@@ -190,8 +198,8 @@ static uint64_t vm_cap(const struct judge *j, const struct phase *phase, int n)
 		return 0;
 	if (!phase->active)
 		cap = smaller(cap, node->cold);
-	cap = less(smaller(cap, node->at_most), j->taken[n]);
-	return cap / j->granule * j->granule;
+	cap = less(smaller(cap, node->at_most), j->taken[n]) / j->granule * j->granule;
+	return gain_of(node, cap) > 0 ? cap : 0; /* what brings nothing is not asked */
 }
 
 static int depth(const struct judge *j, int n)
@@ -267,11 +275,6 @@ static bool of_phase(const struct judge *j, const struct phase *phase, const str
 	       (phase->who == ANY || limit_set(j, s->node) == (phase->who == LIMITED));
 }
 
-static uint64_t gain_of(const struct model_node *node, uint64_t pages)
-{
-	return (uint64_t)((unsigned __int128)pages * node->resident / usage(node));
-}
-
 /* |got - whole * part / parts| within slack granules. */
 static bool in_proportion(uint64_t got, uint64_t whole, uint64_t part, uint64_t parts,
 	unsigned int slack, uint64_t granule)
@@ -295,7 +298,7 @@ static const char *judge_children(
 		just += j->just[c];
 		rest += j->cap[c] - j->just[c];
 		beyond |= j->gave[c] > j->just[c];
-		behind |= j->gave[c] < j->just[c];
+		behind |= j->gave[c] < j->just[c] && j->over[c] > 0;
 	}
 	if (beyond && behind)
 		return say("step %u: below node %d one gives more than its excess while another "
@@ -353,6 +356,7 @@ static const char *judge_phase(struct judge *j, const struct phase *phase,
 {
 	uint64_t gain = 0, most, whole = (*need + j->granule - 1) / j->granule * j->granule;
 	const char *bad = NULL;
+	struct judge after;
 
 	weigh(j, phase);
 	most = j->just[j->root];
@@ -375,6 +379,14 @@ static const char *judge_phase(struct judge *j, const struct phase *phase,
 		}
 	}
 
+	after = *j;
+	for (int n = 0; n < j->tree->nr; n++) {
+		after.budget[n] = less(j->budget[n], j->gave[n]);
+		after.taken[n] += j->gave[n];
+	}
+	weigh(&after, phase);
+	memcpy(j->over, after.just, sizeof(j->over));
+
 	for (int n = 0; n < j->tree->nr && !bad; n++) {
 		if (!below(j, n, j->root))
 			continue;
@@ -383,17 +395,15 @@ static const char *judge_phase(struct judge *j, const struct phase *phase,
 	}
 	if (bad)
 		return bad;
-	if (phase->swapped ? gain < *need && j->gave[j->root] != most
+	if (phase->swapped ? gain < *need && after.just[j->root] > 0
 			   : j->gave[j->root] != smaller(whole, most))
 		return say("step %u%s: brings %" PRIu64 " (gain %" PRIu64 "), needed are %" PRIu64
 			   ", it could bring %" PRIu64,
 			phase->step, phase->swapped ? ", swapped" : "", j->gave[j->root], gain,
 			*need, most);
 
-	for (int n = 0; n < j->tree->nr; n++) {
-		j->budget[n] = less(j->budget[n], j->gave[n]);
-		j->taken[n] += j->gave[n];
-	}
+	memcpy(j->budget, after.budget, sizeof(j->budget));
+	memcpy(j->taken, after.taken, sizeof(j->taken));
 	*need = less(*need, gain);
 	return NULL;
 }
