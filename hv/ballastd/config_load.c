@@ -1,0 +1,457 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/*
+ * Reading a configuration: config_file.c has the lines, config_table.c the options, config_types.c
+ * their values; here they meet, and what must fit together is checked.
+ */
+#include <config.h>
+
+#include "hv/ballastd/config.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "common/nearest.h"
+#include "common/size.h"
+#include "hv/ballastd/config_file.h"
+#include "hv/ballastd/config_table.h"
+#include "policy/pages.h"
+
+/* Options in all, and of a group; config_load() checks the tables against them. */
+#define OPTIONS_MAX 64
+#define KNOBS_MAX   8
+#define GROUPS_MAX  1024
+
+/* Where a value was set. file NULL: nowhere, it is the default or from the command line. */
+struct origin {
+	const char *file;
+	unsigned int line;
+};
+
+struct group_origins {
+	struct origin section, knobs[KNOBS_MAX];
+};
+
+/* Of a configuration while it is read. */
+struct loader {
+	struct config *config;
+	struct config_errors errors;
+	struct origin options[OPTIONS_MAX], sections[OPTIONS_MAX];
+	struct group_origins *groups; /* as many as config->core.groups */
+	const char *file;
+	enum { NO_SECTION, UNKNOWN_SECTION, OPTION_SECTION, GROUP_SECTION } kind;
+	char section[CONFIG_NAME_MAX + 1];
+	size_t group;
+};
+
+/* ---- finding ---- */
+
+static bool is_section(const char *name)
+{
+	for (size_t i = 0; i < nr_config_options; i++)
+		if (!strcmp(config_options[i].section, name))
+			return true;
+	return false;
+}
+
+static const char *nearest_section(const char *name)
+{
+	const char *near = NULL;
+	size_t best = SIZE_MAX;
+
+	for (size_t i = 0; i < nr_config_options; i++)
+		if (nearest_better(name, config_options[i].section, &best))
+			near = config_options[i].section;
+	return near;
+}
+
+static void complain_key(struct loader *loader, unsigned int line, const char *key)
+{
+	bool group = loader->kind == GROUP_SECTION;
+	const struct config_option *table = group ? config_group_options : config_options;
+	size_t nr = group ? nr_config_group_options : nr_config_options;
+	const char *near = NULL;
+	size_t best = SIZE_MAX;
+
+	for (size_t i = 0; i < nr; i++) {
+		if (!group && !strcmp(table[i].key, key)) {
+			config_errors_add(&loader->errors, loader->file, line,
+				"'%s' belongs to section [%s], not to [%s]", key, table[i].section,
+				loader->section);
+			return;
+		}
+		if ((group || !strcmp(table[i].section, loader->section)) &&
+			nearest_better(key, table[i].key, &best))
+			near = table[i].key;
+	}
+	if (near)
+		config_errors_add(&loader->errors, loader->file, line,
+			"there is no '%s' in section [%s]; did you mean '%s'?", key,
+			loader->section, near);
+	else
+		config_errors_add(&loader->errors, loader->file, line,
+			"there is no '%s' in section [%s]", key, loader->section);
+}
+
+/* ---- groups ---- */
+
+/* What is wrong with a group's path, in words; NULL: nothing. */
+static const char *bad_path(const char *path)
+{
+	const char *part = path;
+
+	if (path[0] != '/')
+		return "does not begin with /";
+	if (path[1] == '\0')
+		return "is the pool itself, which has its section [pool]";
+	while (*part == '/') {
+		size_t length = strcspn(part + 1, "/");
+
+		if (length == 0)
+			return "has an empty part";
+		if (part[1] == '.' && (length == 1 || (length == 2 && part[2] == '.')))
+			return "has a part . or ..";
+		part += length + 1;
+	}
+	return NULL;
+}
+
+static int add_group(struct loader *loader, const char *path, size_t *ret_index)
+{
+	struct core_config *core = &loader->config->core;
+	struct core_group_knobs *groups;
+	struct group_origins *origins;
+
+	groups = reallocarray(core->groups, core->nr_groups + 1, sizeof(*groups));
+	if (!groups)
+		return -ENOMEM;
+	core->groups = groups;
+	origins = reallocarray(loader->groups, core->nr_groups + 1, sizeof(*origins));
+	if (!origins)
+		return -ENOMEM;
+	loader->groups = origins;
+	groups[core->nr_groups].path = strdup(path);
+	if (!groups[core->nr_groups].path)
+		return -ENOMEM;
+	groups[core->nr_groups].knobs = MEMCG_KNOBS_NONE;
+	origins[core->nr_groups] = (struct group_origins){ 0 };
+	*ret_index = core->nr_groups++;
+	return 0;
+}
+
+static void open_group(struct loader *loader, unsigned int line, const char *path)
+{
+	struct core_config *core = &loader->config->core;
+	const char *why = bad_path(path);
+	size_t i = 0;
+
+	loader->kind = UNKNOWN_SECTION;
+	if (why) {
+		config_errors_add(
+			&loader->errors, loader->file, line, "the group's path '%s' %s", path, why);
+		return;
+	}
+	while (i < core->nr_groups && strcmp(core->groups[i].path, path) != 0)
+		i++;
+	if (i == GROUPS_MAX) {
+		config_errors_add(&loader->errors, loader->file, line,
+			"there are more than %d groups", GROUPS_MAX);
+		return;
+	}
+	if (i == core->nr_groups && add_group(loader, path, &i) < 0) {
+		loader->errors.no_memory = true;
+		return;
+	}
+	loader->kind = GROUP_SECTION;
+	loader->group = i;
+}
+
+/* ---- reading ---- */
+
+static void complain_again(
+	struct loader *loader, unsigned int line, const char *what, const struct origin *first)
+{
+	config_errors_add(&loader->errors, loader->file, line,
+		"%s is there a second time, after line %u", what, first->line);
+}
+
+static void take_section(void *ctx, unsigned int line, const char *name)
+{
+	struct loader *loader = ctx;
+	struct origin *origin = NULL;
+	char what[CONFIG_NAME_MAX + 16];
+
+	snprintf(loader->section, sizeof(loader->section), "%s", name);
+	loader->kind = UNKNOWN_SECTION;
+	if (!strncmp(name, CONFIG_GROUP_PREFIX, strlen(CONFIG_GROUP_PREFIX))) {
+		open_group(loader, line, name + strlen(CONFIG_GROUP_PREFIX));
+		if (loader->kind == GROUP_SECTION)
+			origin = &loader->groups[loader->group].section;
+	} else if (is_section(name)) {
+		loader->kind = OPTION_SECTION;
+		for (size_t i = 0; i < nr_config_options && !origin; i++)
+			if (!strcmp(config_options[i].section, name))
+				origin = &loader->sections[i];
+	} else {
+		const char *near = nearest_section(name);
+
+		if (near)
+			config_errors_add(&loader->errors, loader->file, line,
+				"there is no section [%s]; did you mean [%s]?", name, near);
+		else
+			config_errors_add(&loader->errors, loader->file, line,
+				"there is no section [%s]", name);
+	}
+	if (!origin)
+		return;
+	snprintf(what, sizeof(what), "section [%s]", name);
+	if (origin->file == loader->file)
+		complain_again(loader, line, what, origin);
+	else
+		*origin = (struct origin){ loader->file, line };
+}
+
+static void take_value(struct loader *loader, unsigned int line, const struct config_option *option,
+	const char *value, void *base, struct origin *origin)
+{
+	char why[300] = "", what[CONFIG_NAME_MAX + 16];
+	int r;
+
+	snprintf(what, sizeof(what), "'%s'", option->key);
+	if (origin->file == loader->file) {
+		complain_again(loader, line, what, origin);
+		return;
+	}
+	*origin = (struct origin){ loader->file, line };
+	r = option->type->parse(option, value, base, why, sizeof(why));
+	if (r == -ENOMEM)
+		loader->errors.no_memory = true;
+	else if (r < 0)
+		config_errors_add(&loader->errors, loader->file, line, "%s: %s", option->key, why);
+}
+
+static void take_key(void *ctx, unsigned int line, const char *key, const char *value)
+{
+	struct loader *loader = ctx;
+	size_t i;
+
+	if (loader->kind == NO_SECTION) {
+		config_errors_add(&loader->errors, loader->file, line,
+			"'%s' stands before any section; begin with [ballastd] or another", key);
+		return;
+	}
+	if (loader->kind == UNKNOWN_SECTION)
+		return; /* its heading was complained about */
+	if (loader->kind == GROUP_SECTION) {
+		for (i = 0; i < nr_config_group_options; i++)
+			if (!strcmp(config_group_options[i].key, key))
+				break;
+		if (i == nr_config_group_options)
+			complain_key(loader, line, key);
+		else
+			take_value(loader, line, &config_group_options[i], value,
+				&loader->config->core.groups[loader->group].knobs,
+				&loader->groups[loader->group].knobs[i]);
+		return;
+	}
+	i = config_find_option(loader->section, key);
+	if (i == nr_config_options)
+		complain_key(loader, line, key);
+	else
+		take_value(loader, line, &config_options[i], value, loader->config,
+			&loader->options[i]);
+}
+
+static void read_one(struct loader *loader, const char *file, bool optional)
+{
+	struct config_reader reader = { take_section, take_key, loader };
+
+	loader->file = file;
+	loader->kind = NO_SECTION;
+	config_read_file(file, optional, &reader, &loader->errors);
+}
+
+/* ---- what must fit together ---- */
+
+static struct origin origin_of(const struct loader *loader, const struct config_option *option)
+{
+	return loader->options[option - config_options];
+}
+
+/* Complains at the place of a, or of b where a is a default. */
+static void complain_pair(struct loader *loader, const struct config_option *a,
+	const struct config_option *b, const char *relation)
+{
+	struct origin oa = origin_of(loader, a), ob = origin_of(loader, b);
+	char va[CONFIG_VALUE_MAX], vb[CONFIG_VALUE_MAX], other[300] = "";
+
+	a->type->format(a, loader->config, va, sizeof(va));
+	b->type->format(b, loader->config, vb, sizeof(vb));
+	if (oa.file && ob.file)
+		snprintf(other, sizeof(other), " (%s:%u)", ob.file, ob.line);
+	else if (oa.file || ob.file)
+		snprintf(other, sizeof(other), "; %s is the default", oa.file ? b->key : a->key);
+	config_errors_add(&loader->errors, oa.file ? oa.file : ob.file, oa.file ? oa.line : ob.line,
+		"%s = %s must be %s %s = %s%s", a->key, va, relation, b->key, vb, other);
+}
+
+static const struct config_option *option(const char *section, const char *key)
+{
+	return &config_options[config_find_option(section, key)];
+}
+
+/* Pages of a level; false: a part of a pool whose size only the host knows. */
+static bool level_pages(
+	const struct core_config *core, const struct engine_level *level, uint64_t *ret_pages)
+{
+	if (level->permille == 0) {
+		*ret_pages = level->pages;
+		return true;
+	}
+	if (core->pool_host)
+		return false;
+	*ret_pages = pages_mul_div(core->pool_size / POLICY_PAGE_SIZE, level->permille, 1000);
+	return true;
+}
+
+static void check_levels(struct loader *loader)
+{
+	const struct core_config *core = &loader->config->core;
+	const struct {
+		const char *key;
+		const struct engine_level *level;
+	} levels[] = { { "wm-min", &core->engine.wm_min }, { "wm-low", &core->engine.wm_low },
+		{ "wm-high", &core->engine.wm_high } };
+	uint64_t a, b;
+
+	for (size_t i = 0; i + 1 < 3; i++) {
+		const struct engine_level *la = levels[i].level, *lb = levels[i + 1].level;
+		bool wrong = false;
+
+		if (la->permille && lb->permille)
+			wrong = la->permille >= lb->permille;
+		else if (level_pages(core, la, &a) && level_pages(core, lb, &b))
+			wrong = a >= b;
+		if (wrong)
+			complain_pair(loader, option("pool", levels[i].key),
+				option("pool", levels[i + 1].key), "below");
+	}
+	if (!core->pool_host && level_pages(core, &core->engine.wm_high, &a) &&
+		a >= core->pool_size / POLICY_PAGE_SIZE)
+		complain_pair(loader, option("pool", "wm-high"), option("pool", "size"), "below");
+}
+
+static void check_times(struct loader *loader)
+{
+	const struct core_config *core = &loader->config->core;
+
+	if (core->engine.hold_us > core->engine.hold_max_us)
+		complain_pair(
+			loader, option("pace", "hold"), option("pace", "hold-max"), "at most");
+	if (core->pool_fast_us > core->pool_slow_us)
+		complain_pair(loader, option("times", "pool-fast"), option("times", "pool-slow"),
+			"at most");
+	if (core->tick_min_us > core->tick_max_us)
+		complain_pair(loader, option("times", "tick-min"), option("times", "tick-max"),
+			"at most");
+}
+
+static void check_group_max(struct loader *loader, size_t group, const char *key, uint64_t pages)
+{
+	const struct core_group_knobs *g = &loader->config->core.groups[group];
+	const struct group_origins *origins = loader->groups ? &loader->groups[group] : NULL;
+	char value[SIZE_TEXT], max[SIZE_TEXT];
+
+	if (pages <= g->knobs.max)
+		return;
+	config_errors_add(&loader->errors, origins ? origins->section.file : NULL,
+		origins ? origins->section.line : 0, "group %s: %s = %s is over max = %s", g->path,
+		key, size_format(pages * POLICY_PAGE_SIZE, value, sizeof(value)),
+		size_format(g->knobs.max * POLICY_PAGE_SIZE, max, sizeof(max)));
+}
+
+/* Whether a group above this one has a section too. */
+static bool is_below_another(const struct core_config *core, size_t group)
+{
+	const char *path = core->groups[group].path;
+
+	for (size_t i = 0; i < core->nr_groups; i++) {
+		size_t length = strlen(core->groups[i].path);
+
+		if (!strncmp(core->groups[i].path, path, length) && path[length] == '/')
+			return true;
+	}
+	return false;
+}
+
+static void check_groups(struct loader *loader)
+{
+	const struct core_config *core = &loader->config->core;
+	char sum_text[SIZE_TEXT], size[SIZE_TEXT];
+	uint64_t sum = 0;
+
+	for (size_t i = 0; i < core->nr_groups; i++) {
+		check_group_max(loader, i, "min", core->groups[i].knobs.min);
+		check_group_max(loader, i, "low", core->groups[i].knobs.low);
+		if (!is_below_another(core, i))
+			sum += core->groups[i].knobs.min;
+	}
+	if (!core->pool_host && sum > core->pool_size / POLICY_PAGE_SIZE)
+		config_errors_add(&loader->errors, NULL, 0,
+			"the groups' min, %s in all, are over the pool's size = %s",
+			size_format(sum * POLICY_PAGE_SIZE, sum_text, sizeof(sum_text)),
+			size_format(core->pool_size, size, sizeof(size)));
+}
+
+static void check(struct loader *loader)
+{
+	check_levels(loader);
+	check_times(loader);
+	check_groups(loader);
+}
+
+/* ---- from outside ---- */
+
+int config_load(const struct config_source *source, struct config **ret_config, char **ret_errors)
+{
+	struct loader loader = { .kind = NO_SECTION };
+	char **files = NULL;
+	size_t nr = 0;
+	int r;
+
+	if (nr_config_options > OPTIONS_MAX || nr_config_group_options > KNOBS_MAX)
+		abort(); /* the tables outgrew the arrays here */
+	r = config_new(&loader.config);
+	if (r < 0)
+		return r;
+	r = config_list_files(source->folders, &loader.errors, &files, &nr);
+	if (r < 0)
+		goto out;
+	read_one(&loader, source->file, source->optional);
+	for (size_t i = 0; i < nr; i++)
+		read_one(&loader, files[i], true);
+	if (loader.errors.nr == 0)
+		check(&loader);
+	r = config_errors_finish(&loader.errors, ret_errors);
+	if (r < 0)
+		goto out;
+	*ret_config = loader.config;
+	loader.config = NULL;
+out:
+	for (size_t i = 0; i < nr; i++)
+		free(files[i]);
+	free(files);
+	free(loader.groups);
+	config_free(loader.config);
+	return r;
+}
+
+int config_check(const struct config *config, char **ret_errors)
+{
+	/* check() only reads it. */
+	struct loader loader = { .config = (struct config *)(uintptr_t)config };
+
+	check(&loader);
+	return config_errors_finish(&loader.errors, ret_errors);
+}

@@ -1,0 +1,519 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#include <config.h>
+
+#include "hv/ballastd/config.h"
+#include "hv/ballastd/config_file.h"
+#include "hv/ballastd/config_table.h"
+
+#include <check.h>
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "policy/pages.h"
+
+static char folder[] = "/tmp/ballast-config-XXXXXX";
+static char file[64], dropins[64], dropins2[64];
+
+static void setup(void)
+{
+	strcpy(folder + strlen(folder) - 6, "XXXXXX");
+	ck_assert_ptr_nonnull(mkdtemp(folder));
+	snprintf(file, sizeof(file), "%s/d.conf", folder);
+	snprintf(dropins, sizeof(dropins), "%s/d.conf.d", folder);
+	snprintf(dropins2, sizeof(dropins2), "%s/usr.d", folder);
+}
+
+static void teardown(void)
+{
+	char command[128];
+
+	snprintf(command, sizeof(command), "rm -rf %s", folder);
+	ck_assert_int_eq(system(command), 0);
+}
+
+static void write_file(const char *path, const char *text, size_t length)
+{
+	FILE *stream = fopen(path, "w");
+
+	ck_assert_ptr_nonnull(stream);
+	ck_assert_uint_eq(fwrite(text, 1, length, stream), length);
+	ck_assert_int_eq(fclose(stream), 0);
+}
+
+/* Loads text as the file; NULL with *ret_errors where it is refused. */
+static struct config *load_bytes(const char *text, size_t length, char **ret_errors)
+{
+	const char *const folders[] = { dropins, dropins2, NULL };
+	struct config_source source = { file, false, folders };
+	struct config *config = NULL;
+	int r;
+
+	write_file(file, text, length);
+	*ret_errors = NULL;
+	r = config_load(&source, &config, ret_errors);
+	ck_assert_int_eq(r, *ret_errors ? -EINVAL : 0);
+	ck_assert((r == 0) == (config != NULL));
+	return config;
+}
+
+static struct config *load_ok(const char *text)
+{
+	char *errors;
+	struct config *config = load_bytes(text, strlen(text), &errors);
+
+	ck_assert_msg(config != NULL, "refused: %s: %s", text, errors);
+	return config;
+}
+
+/* Refused, with FILE:LINE: and all of the words. */
+static void check_refused(const char *text, size_t length, unsigned int line, const char *words)
+{
+	char *errors, place[80] = "";
+	struct config *config = load_bytes(text, length, &errors);
+
+	ck_assert_msg(config == NULL, "taken: %s", text);
+	if (line > 0)
+		snprintf(place, sizeof(place), "%s:%u: ", file, line);
+	ck_assert_msg(strstr(errors, place), "no '%s' in: %s", place, errors);
+	ck_assert_msg(strstr(errors, words), "no '%s' in: %s", words, errors);
+	free(errors);
+}
+
+START_TEST(empty_file_is_all_defaults)
+{
+	struct config *config = load_ok("\n# nothing\n; here\n   \n"), *defaults = NULL;
+	char a[CONFIG_VALUE_MAX], b[CONFIG_VALUE_MAX];
+
+	ck_assert_int_eq(config_new(&defaults), 0);
+	for (size_t i = 0; i < nr_config_options; i++) {
+		const struct config_option *o = &config_options[i];
+
+		ck_assert_int_eq(config_format(config, o->section, o->key, a, sizeof(a)), 0);
+		ck_assert_int_eq(config_format(defaults, o->section, o->key, b, sizeof(b)), 0);
+		ck_assert_str_eq(a, b);
+	}
+	ck_assert_int_eq(config_format(config, "pool", "wm-mid", a, sizeof(a)), -ENOENT);
+	ck_assert(!config->core.engine.act);
+	config_free(defaults);
+	config_free(config);
+}
+END_TEST
+
+/* Whatever is set is dumped, and the dump reads back to the same dump. */
+START_TEST(every_option_is_read_and_dumped_alike)
+{
+	static const char text[] =
+		"[ballastd]\nmode = act\nconnect = test:///default\nrun-dir = /tmp/x\nsocket = "
+		"/tmp/s\n"
+		"[pool]\nsize = 1536MiB\nreserve = 1GiB\nwm-min = 16MiB\nwm-low = 2.5%\nwm-high = "
+		"8%\n"
+		"psi = none\n"
+		"[vms]\ndefault-soft-limit = 40%\nguest-swap = yes\nfloor = 25%\nfloor-free-only = "
+		"60%\n"
+		"margin = 5%\nmargin-at-least = 16MiB\n"
+		"[pace]\nmax-step = 64MiB\nhold = 2s\nhold-max = 3min\nask-deadline = 1500ms\nrest "
+		"= 2s\n"
+		"speed = 20MiB\nheadroom = 32MiB\nheadroom-part = 1/8\n"
+		"[times]\npool-fast = 20ms\npool-slow = 100ms\nvm = 500ms\ntick-min = 10ms\n"
+		"tick-max = 2s\nresync = 7s\nlane-deadline = 4s\nstats-period = 2s\n"
+		"[group /prod]\nsoft-limit = 512MiB\nmin = 0\nlow = 256MiB\nmax = 1GiB\n"
+		"[group /prod/web]\nsoft-limit = none\nmin = 4KiB\nlow = 0\nmax = none\n";
+	char dump[sizeof(text) + 100] = "", *again = NULL, *errors;
+	struct config *config = load_ok(text);
+	size_t size;
+	FILE *stream = fmemopen(dump, sizeof(dump), "w");
+	const char *p, *q;
+
+	ck_assert_int_eq(config_check(config, &errors), 0);
+	config_dump(config, stream);
+	fclose(stream);
+	/* The same but for the empty lines between sections. */
+	for (p = text, q = dump; *p; p++, q++) {
+		while (*q == '\n' && *p != '\n')
+			q++;
+		ck_assert_msg(*p == *q, "at '%s' against '%s'", p, q);
+	}
+	config_free(config);
+	config = load_ok(dump);
+	stream = open_memstream(&again, &size);
+	config_dump(config, stream);
+	fclose(stream);
+	ck_assert_str_eq(dump, again);
+	free(again);
+	config_free(config);
+}
+END_TEST
+
+START_TEST(values_are_in_the_units_of_their_users)
+{
+	struct config *config = load_ok("[pool]\nsize = 10GB\nwm-low = 4097b\nwm-min = 1b\n"
+					"[pace]\nmax-step = 1048577b\n"
+					"[vms]\nmargin-at-least = 1025b\n"
+					"[times]\nstats-period = 2s\n[group /a]\nmin = 1025b\n"
+					"soft-limit = 1025b\nmax = 1049599b\n");
+	const struct core_config *core = &config->core;
+
+	ck_assert(!core->pool_host);
+	ck_assert_uint_eq(core->pool_size, UINT64_C(10000000000));
+	/* Protections and needs up, caps down. */
+	ck_assert_uint_eq(core->engine.wm_low.pages, 2);
+	ck_assert_uint_eq(core->engine.max_step, 256);
+	ck_assert_uint_eq(core->engine.bounds.margin_at_least, 1);
+	ck_assert_uint_eq(core->stats_period_s, 2);
+	ck_assert_uint_eq(core->nr_groups, 1);
+	ck_assert_str_eq(core->groups[0].path, "/a");
+	ck_assert_uint_eq(core->groups[0].knobs.min, 1);
+	ck_assert_uint_eq(core->groups[0].knobs.soft_limit, 1);
+	ck_assert_uint_eq(core->groups[0].knobs.max, 256);
+	ck_assert_uint_eq(core->groups[0].knobs.low, 0);
+	config_free(config);
+}
+END_TEST
+
+#define LONG_LINE 200
+
+static const struct {
+	const char *text;
+	unsigned int line;
+	const char *words;
+} refused[] = {
+	/* Whole-line mistakes, which inih would not see. */
+	{ "[pool]\n size = 1GiB\n", 2, "indented" },
+	{ "[pool]\n\tsize = 1GiB\n", 2, "indented" },
+	{ "[pool]\nsize 1GiB\n", 2, "KEY = VALUE" },
+	{ "[pool]\nsize: 1GiB\n", 2, "KEY = VALUE" },
+	{ "[pool\nsize = 1GiB\n", 1, "the ] is missing" },
+	{ "[pool] size = 1GiB\n", 1, "behind the ]" },
+	{ "[pool]\npsi = /tmp/\xff\n", 2, "not UTF-8" },
+	{ "[pool]\npsi = /tmp/\xc0\xaf\n", 2, "not UTF-8" },
+	{ "# \xed\xa0\x80\n", 1, "not UTF-8" },
+	{ "[group /a123456789012345678901234567890123456789012345]\n", 1, "more than 49 bytes" },
+	{ "[pool]\na1234567890123456789012345678901234567890123456789 = 1\n", 2,
+		"more than 49 bytes" },
+	/* Names. */
+	{ "size = 1GiB\n", 1, "before any section" },
+	{ "[pol]\nsize = 1GiB\n", 1, "did you mean [pool]?" },
+	{ "[nonsense]\n", 1, "no section [nonsense]" },
+	{ "[pool]\nwm_low = 5%\n", 2, "did you mean 'wm-low'?" },
+	{ "[pool]\ncolour = red\n", 2, "no 'colour' in section [pool]" },
+	{ "[pool]\nmax-step = 1GiB\n", 2, "belongs to section [pace]" },
+	{ "[group /a]\nsoftlimit = 1GiB\n", 2, "did you mean 'soft-limit'?" },
+	{ "[pool]\nsize = 1GiB\n\nsize = 2GiB\n", 4, "second time, after line 2" },
+	{ "[pool]\n[vms]\n[pool]\n", 3, "section [pool] is there a second time, after line 1" },
+	{ "[group /a]\n[group /a]\n", 2, "second time" },
+	{ "[group a]\n", 1, "does not begin with /" },
+	{ "[group /]\n", 1, "[pool]" },
+	{ "[group /a//b]\n", 1, "empty part" },
+	{ "[group /a/]\n", 1, "empty part" },
+	{ "[group /a/../b]\n", 1, "part . or .." },
+	/* Values: min = 1 is no 1 MiB and no "on". */
+	{ "[group /a]\nmin = 1\n", 2, "min: '1' has no unit; write for example 1MiB" },
+	{ "[group /a]\nmin = on\n", 2, "min: 'on' is no size" },
+	{ "[group /a]\nmin = 1kbs\n", 2, "unknown unit" },
+	{ "[group /a]\nmin =\n", 2, "is empty" },
+	{ "[group /a]\nmin = -1\n", 2, "negative" },
+	{ "[group /a]\nlow = 9223372036854775807KiB\n", 2, "overflow" },
+	{ "[pool]\nsize = 16384\n", 2, "16384MiB" },
+	{ "[pool]\nsize = 0\n", 2, "out of bounds: 16 MiB to" },
+	{ "[ballastd]\nmode = on\n", 2, "observe or act" },
+	{ "[ballastd]\nconnect =\n", 2, "is empty" },
+	{ "[ballastd]\nsocket = here\n", 2, "no absolute path" },
+	{ "[vms]\nguest-swap = true\n", 2, "neither yes nor no" },
+	{ "[vms]\nfloor = 50\n", 2, "no percentage" },
+	{ "[vms]\nfloor = 0%\n", 2, "out of bounds: 1% to 100%" },
+	{ "[vms]\nfloor = 101%\n", 2, "out of bounds" },
+	{ "[vms]\nfloor = 50.5%\n", 2, "no percentage" },
+	{ "[pool]\nwm-low = 51%\n", 2, "out of bounds" },
+	{ "[pool]\nwm-low = 0%\n", 2, "out of bounds" },
+	{ "[pool]\nwm-low = x%\n", 2, "no percentage" },
+	{ "[pool]\nwm-low = 5\n", 2, "5MiB" },
+	{ "[pace]\nhold = 10\n", 2, "no known unit" },
+	{ "[pace]\nhold = 10h\n", 2, "no known unit" },
+	{ "[pace]\nhold = soon\n", 2, "no time" },
+	{ "[pace]\nhold = 11min\n", 2, "out of bounds: 1ms to 10min" },
+	{ "[pace]\nhold = 9999999999999min\n", 2, "out of bounds" },
+	{ "[pace]\nhold = 99999999999999999999999min\n", 2, "no time" },
+	{ "[pace]\nheadroom-part = 16\n", 2, "1/16" },
+	{ "[pace]\nheadroom-part = 1/0\n", 2, "out of bounds" },
+	{ "[times]\nstats-period = 1500ms\n", 2, "whole number of seconds" },
+	/* What does not fit together names both. */
+	{ "[pool]\nwm-low = 9%\nwm-high = 8%\n", 2, "wm-low = 9% must be below wm-high = 8%" },
+	{ "[pool]\nwm-low = 9%\n", 2, "wm-high is the default" },
+	{ "[pool]\nwm-high = 1%\n", 2,
+		"wm-low = 5% must be below wm-high = 1%; wm-low is the default" },
+	{ "[pool]\nsize = 1GiB\nwm-low = 512MiB\n", 3, "must be below wm-high" },
+	{ "[pool]\nsize = 64MiB\nwm-high = 64MiB\n", 3, "must be below size = 64MiB" },
+	{ "[times]\ntick-min = 5s\n", 2, "tick-min = 5s must be at most tick-max = 1s" },
+	{ "[pace]\nhold = 2min\nhold-max = 1min\n", 2, "hold-max = 1min" },
+	{ "[group /a]\nmin = 2GiB\nmax = 1GiB\n", 1, "min = 2 GiB is over max = 1 GiB" },
+	{ "[group /a]\nlow = 2GiB\nmax = 1GiB\n", 1, "low = 2 GiB is over max = 1 GiB" },
+	{ "[pool]\nsize = 1GiB\n[group /a]\nmin = 600MiB\n[group /b]\nmin = 600MiB\n", 0,
+		"1.17 GiB in all, are over the pool's size = 1 GiB" },
+};
+
+START_TEST(mistake_is_refused_with_file_and_line)
+{
+	check_refused(
+		refused[_i].text, strlen(refused[_i].text), refused[_i].line, refused[_i].words);
+}
+END_TEST
+
+START_TEST(nul_and_long_lines_are_refused)
+{
+	char line[LONG_LINE + 2];
+	struct config *config;
+
+	check_refused("[pool]\nsize = 1GiB\0\n", 20, 2, "NUL");
+	memset(line, 'x', LONG_LINE);
+	line[0] = '#';
+	line[LONG_LINE] = '\n';
+	check_refused(line, LONG_LINE + 1, 1, "more than 199 bytes");
+	/* 199 are read whole. */
+	memset(line, ' ', LONG_LINE);
+	memcpy(line, "[vms]", 5);
+	line[LONG_LINE - 1] = '\0';
+	config = load_ok(line);
+	config_free(config);
+}
+END_TEST
+
+START_TEST(every_mistake_is_told_and_nothing_taken)
+{
+	char *errors;
+	struct config *config =
+		load_bytes("[pool]\nsize = 1\nwm-low = x\n[vms]\nfloor = 1\n", 43, &errors);
+
+	ck_assert_ptr_null(config);
+	ck_assert_ptr_nonnull(strstr(errors, ":2: "));
+	ck_assert_ptr_nonnull(strstr(errors, ":3: "));
+	ck_assert_ptr_nonnull(strstr(errors, ":5: "));
+	free(errors);
+}
+END_TEST
+
+START_TEST(what_is_written_carefully_is_taken)
+{
+	struct config *config;
+
+	config = load_ok("\xef\xbb\xbf[pool]\r\nsize=1GiB\r\npsi = /tmp/\xc3\xa4\r\n");
+	ck_assert_uint_eq(config->core.pool_size, UINT64_C(1) << 30);
+	ck_assert_str_eq(config->psi, "/tmp/\xc3\xa4");
+	config_free(config);
+	config = load_ok("[pool] ; the pool\nsize = 2 GiB ; so much\n  # indented "
+			 "comment\n\n\nwm-low = 0.9%\n"
+			 "wm-min = 0.1%");
+	ck_assert_uint_eq(config->core.pool_size, UINT64_C(2) << 30);
+	ck_assert_uint_eq(config->core.engine.wm_low.permille, 9);
+	ck_assert_uint_eq(config->core.engine.wm_min.permille, 1);
+	config_free(config);
+	/* An inner group's min is part of the outer's. */
+	config = load_ok(
+		"[pool]\nsize = 1GiB\n[group /a]\nmin = 600MiB\n[group /a/b]\nmin = 600MiB\n");
+	config_free(config);
+}
+END_TEST
+
+START_TEST(dropins_are_read_in_order_of_their_names_and_may_be_masked)
+{
+	char path[128];
+	struct config *config;
+
+	ck_assert_int_eq(mkdir(dropins, 0755), 0);
+	ck_assert_int_eq(mkdir(dropins2, 0755), 0);
+	snprintf(path, sizeof(path), "%s/20-b.conf", dropins);
+	write_file(path, "[pool]\nsize = 3GiB\n", 19);
+	snprintf(path, sizeof(path), "%s/10-a.conf", dropins2);
+	write_file(path, "[pool]\nsize = 2GiB\nreserve = 1GiB\n", 34);
+	/* Hidden by the first folder's: of the same name. */
+	snprintf(path, sizeof(path), "%s/20-b.conf", dropins2);
+	write_file(path, "[pool]\nsize = 4GiB\n", 19);
+	/* No configuration: editors' and packages' leavings. */
+	snprintf(path, sizeof(path), "%s/30-c.conf~", dropins);
+	write_file(path, "garbage", 7);
+	/* Masked. */
+	snprintf(path, sizeof(path), "%s/40-d.conf", dropins2);
+	write_file(path, "garbage", 7);
+	snprintf(path, sizeof(path), "%s/40-d.conf", dropins);
+	ck_assert_int_eq(symlink("/dev/null", path), 0);
+	config = load_ok("[pool]\nsize = 1GiB\nreserve = 2GiB\n[vms]\nfloor = 30%\n");
+	ck_assert_uint_eq(config->core.pool_size, UINT64_C(3) << 30);
+	ck_assert_uint_eq(config->core.reserve, UINT64_C(1) << 30);
+	ck_assert_uint_eq(config->core.engine.bounds.floor_percent, 30);
+	config_free(config);
+}
+END_TEST
+
+START_TEST(contradiction_between_files_names_both)
+{
+	char path[128], other[160];
+
+	ck_assert_int_eq(mkdir(dropins, 0755), 0);
+	snprintf(path, sizeof(path), "%s/a.conf", dropins);
+	write_file(path, "[pool]\n\nwm-high = 6%\n", 21);
+	snprintf(other, sizeof(other), "wm-high = 6%% (%s:3)", path);
+	check_refused("[pool]\nwm-low = 7%\n", 19, 2, other);
+}
+END_TEST
+
+START_TEST(file_that_cannot_be_read_is_a_mistake_unless_optional)
+{
+	struct config_source source = { "/nowhere/d.conf", false, NULL };
+	struct config *config = NULL;
+	char *errors = NULL;
+
+	ck_assert_int_eq(config_load(&source, &config, &errors), -EINVAL);
+	ck_assert_ptr_nonnull(strstr(errors, "/nowhere/d.conf: cannot be read: No such file"));
+	free(errors);
+	source.file = folder;
+	ck_assert_int_eq(config_load(&source, &config, &errors), -EINVAL);
+	ck_assert_ptr_nonnull(strstr(errors, "no regular file"));
+	free(errors);
+	source = (struct config_source){ "/nowhere/d.conf", true, NULL };
+	ck_assert_int_eq(config_load(&source, &config, &errors), 0);
+	config_free(config);
+}
+END_TEST
+
+static void ignore_section(void *ctx, unsigned int line, const char *name)
+{
+}
+
+static void ignore_key(void *ctx, unsigned int line, const char *key, const char *value)
+{
+}
+
+START_TEST(garbage_never_crashes_the_reader)
+{
+	static const char alphabet[] = "[]=;#: \t\r\n\0ab/%\xc3\xa4\xff";
+	struct config_reader reader = { ignore_section, ignore_key, NULL };
+	char text[400];
+
+	srand(7);
+	for (int round = 0; round < 3000; round++) {
+		struct config_errors errors = { 0 };
+		size_t length = (size_t)rand() % sizeof(text);
+
+		for (size_t i = 0; i < length; i++)
+			text[i] = alphabet[(size_t)rand() % (sizeof(alphabet) - 1)];
+		config_read_text("x", text, length, &reader, &errors);
+		config_errors_clear(&errors);
+	}
+}
+END_TEST
+
+START_TEST(command_line_overrides_within_the_same_bounds)
+{
+	struct config *config = load_ok("[ballastd]\nmode = observe\n");
+	char *errors = NULL;
+
+	ck_assert_int_eq(config_set(config, "ballastd", "mode", "act", &errors), 0);
+	ck_assert(config->core.engine.act);
+	ck_assert_int_eq(config_set(config, "ballastd", "mode", "active", &errors), -EINVAL);
+	ck_assert_str_eq(errors, "mode: 'active' is no mode; write observe or act\n");
+	free(errors);
+	ck_assert_int_eq(config_set(config, "ballastd", "nothing", "x", &errors), -ENOENT);
+	ck_assert_int_eq(config_set(config, "pool", "wm-low", "20%", &errors), 0);
+	ck_assert_int_eq(config_check(config, &errors), -EINVAL);
+	ck_assert_ptr_nonnull(strstr(errors, "wm-low = 20%"));
+	free(errors);
+	config_free(config);
+}
+END_TEST
+
+static char *read_source(const char *name)
+{
+	const char *srcdir = getenv("srcdir");
+	char path[512], *text = calloc(1, 65536);
+	FILE *stream;
+
+	snprintf(path, sizeof(path), "%s/%s", srcdir ? srcdir : ".", name);
+	stream = fopen(path, "r");
+	ck_assert_msg(stream != NULL, "%s", path);
+	ck_assert_uint_lt(fread(text, 1, 65535, stream), 65535);
+	fclose(stream);
+	return text;
+}
+
+START_TEST(shipped_file_is_the_table)
+{
+	char *shipped = read_source("dist/ballastd.conf"), *text = NULL;
+	struct config *config = NULL;
+	size_t size;
+	FILE *stream = open_memstream(&text, &size);
+
+	ck_assert_int_eq(config_new(&config), 0);
+	config_dump_template(config, stream);
+	fclose(stream);
+	ck_assert_str_eq(shipped, text);
+	free(shipped);
+	free(text);
+	config_free(config);
+	/* And it reads. */
+	shipped = read_source("dist/ballastd.conf");
+	config_free(load_ok(shipped));
+	free(shipped);
+}
+END_TEST
+
+static void check_manual(const char *manual, const struct config_option *option, const void *base)
+{
+	char value[CONFIG_VALUE_MAX], heading[CONFIG_VALUE_MAX + 64];
+
+	option->type->format(option, base, value, sizeof(value));
+	if (value[0])
+		snprintf(heading, sizeof(heading), "\n*%s* = %s\n", option->key, value);
+	else
+		snprintf(heading, sizeof(heading), "\n*%s*\n", option->key);
+	ck_assert_msg(strstr(manual, heading), "the manual lacks '%s'", heading);
+}
+
+START_TEST(manual_has_every_option_with_its_default)
+{
+	const struct memcg_knobs none = MEMCG_KNOBS_NONE;
+	char *manual = read_source("docs/ballastd.conf.5.scd");
+	struct config *config = NULL;
+
+	ck_assert_int_eq(config_new(&config), 0);
+	for (size_t i = 0; i < nr_config_options; i++)
+		check_manual(manual, &config_options[i], config);
+	for (size_t i = 0; i < nr_config_group_options; i++)
+		check_manual(manual, &config_group_options[i], &none);
+	config_free(config);
+	free(manual);
+}
+END_TEST
+
+int main(void)
+{
+	Suite *suite = suite_create("config");
+	TCase *tc = tcase_create("config");
+	SRunner *sr;
+	int failed;
+
+	tcase_add_checked_fixture(tc, setup, teardown);
+	tcase_add_test(tc, empty_file_is_all_defaults);
+	tcase_add_test(tc, every_option_is_read_and_dumped_alike);
+	tcase_add_test(tc, values_are_in_the_units_of_their_users);
+	tcase_add_loop_test(
+		tc, mistake_is_refused_with_file_and_line, 0, sizeof(refused) / sizeof(refused[0]));
+	tcase_add_test(tc, nul_and_long_lines_are_refused);
+	tcase_add_test(tc, every_mistake_is_told_and_nothing_taken);
+	tcase_add_test(tc, what_is_written_carefully_is_taken);
+	tcase_add_test(tc, dropins_are_read_in_order_of_their_names_and_may_be_masked);
+	tcase_add_test(tc, contradiction_between_files_names_both);
+	tcase_add_test(tc, file_that_cannot_be_read_is_a_mistake_unless_optional);
+	tcase_add_test(tc, garbage_never_crashes_the_reader);
+	tcase_add_test(tc, command_line_overrides_within_the_same_bounds);
+	tcase_add_test(tc, shipped_file_is_the_table);
+	tcase_add_test(tc, manual_has_every_option_with_its_default);
+	suite_add_tcase(suite, tc);
+	sr = srunner_create(suite);
+	srunner_set_tap(sr, "-");
+	srunner_run_all(sr, CK_SILENT);
+	failed = srunner_ntests_failed(sr);
+	srunner_free(sr);
+	return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+}
