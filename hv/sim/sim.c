@@ -221,6 +221,8 @@ int sim_advance(struct hv *hv, uint64_t now)
 		advance_guests(hv, hv->now);
 		while (hv->nr_heap && hv->heap[0].due <= hv->now) {
 			item = sim_heap_take(hv);
+			if (item.dropped)
+				continue;
 			if (item.is_call)
 				sim_answer(hv, &item);
 			else if (item.vm)
@@ -404,15 +406,34 @@ static int sim_take(struct hv *hv, struct hv_event *ret_event)
 	return 1;
 }
 
+static void drop_events(struct hv *hv)
+{
+	struct hv_event event;
+
+	while (sim_take(hv, &event) > 0)
+		hv_event_clear(&event);
+}
+
+void sim_new_client(struct hv *hv)
+{
+	struct hv_event up = { .type = HV_EVENT_UP };
+
+	drop_events(hv);
+	for (size_t i = 0; i < hv->nr_heap; i++)
+		hv->heap[i].dropped = hv->heap[i].is_call;
+	hv->nr_hung = 0;
+	hv->nr_calls = 0;
+	if (hv->up)
+		sim_tell(hv, &up);
+}
+
 static void sim_close(struct hv *hv)
 {
 	struct sim_guest *vm, *next;
-	struct hv_event event;
 
 	if (!hv)
 		return;
-	while (sim_take(hv, &event) > 0)
-		hv_event_clear(&event);
+	drop_events(hv);
 	HASH_CLEAR(by_name, hv->by_name);
 	HASH_ITER (by_uuid, hv->by_uuid, vm, next) {
 		HASH_DELETE(by_uuid, hv->by_uuid, vm);

@@ -91,6 +91,9 @@ uint64_t sim_next(const struct hv *hv);
 /* Moves time; now never goes back. -ENOMEM: some event or answer is lost, as real ones may be. */
 int sim_advance(struct hv *hv, uint64_t now);
 
+/* As for a client that is gone and comes back: calls and events are lost, HV_EVENT_UP comes. */
+void sim_new_client(struct hv *hv);
+
 /* What a test or a table of results wants to see. */
 struct sim_vm_view {
 	const char *name;

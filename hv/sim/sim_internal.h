@@ -24,8 +24,8 @@ struct sim_guest {
 };
 
 struct sim_item {
-	uint64_t due, order; /* order: of those due at once, first come */
-	bool is_call;
+	uint64_t due, order;   /* order: of those due at once, first come */
+	bool is_call, dropped; /* dropped: its client is gone */
 	struct hv_call call;
 	struct sim_guest *vm; /* of an action; NULL: the host's */
 	struct sim_action action;

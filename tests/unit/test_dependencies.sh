@@ -9,7 +9,7 @@ table="
 policy: policy
 common: common
 hv: hv policy common
-hv/sim: hv/sim hv policy common
+hv/sim: hv/sim hv/ballastd hv policy common
 hv/libvirt: hv/libvirt hv policy common
 hv/xen: hv/xen hv policy common
 hv/fault: hv/fault hv policy common

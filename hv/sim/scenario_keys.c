@@ -1,0 +1,249 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/* The keys of scenario files and their values; see scenario_internal.h. */
+#include <config.h>
+
+#include "hv/sim/scenario_internal.h"
+
+#include <errno.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "common/size.h"
+
+#define NR(array) (sizeof(array) / sizeof((array)[0]))
+
+enum key_type { KEY_SIZE, KEY_LIMIT, KEY_TIME, KEY_BOOL, KEY_COUNT, KEY_TEXT, KEY_MANAGE };
+
+struct key {
+	const char *name;
+	enum key_type type;
+	size_t offset;
+	size_t has; /* offset of a bool that says that it is set; 0: none */
+};
+
+#define AT(field) offsetof(struct sim_vm, field)
+
+static const struct key vm_keys[] = {
+	/* what virsh sets */
+	{ "memory", KEY_SIZE, AT(guest.maximum), 0 },
+	{ "soft-limit", KEY_LIMIT, AT(memtune.soft_limit), AT(memtune.has_soft_limit) },
+	{ "partition", KEY_TEXT, AT(partition), 0 },
+	{ "stats-period", KEY_COUNT, AT(period_s), 0 },
+	/* ballast's metadata */
+	{ "metadata-soft-limit", KEY_LIMIT, AT(metadata.soft_limit), AT(metadata.has_soft_limit) },
+	{ "min", KEY_SIZE, AT(metadata.min), AT(metadata.has_min) },
+	{ "low", KEY_SIZE, AT(metadata.low), AT(metadata.has_low) },
+	{ "max", KEY_LIMIT, AT(metadata.max), AT(metadata.has_max) },
+	{ "group", KEY_TEXT, AT(metadata.group), AT(metadata.has_group) },
+	{ "guest-swap", KEY_BOOL, AT(metadata.guest_swap), AT(metadata.has_guest_swap) },
+	{ "manage", KEY_MANAGE, AT(metadata.manage), AT(metadata.has_manage) },
+	/* how its memory is used at the start; the rest was never touched */
+	{ "hot", KEY_SIZE, AT(guest.hot), 0 },
+	{ "idle", KEY_SIZE, AT(guest.idle), 0 },
+	{ "hot-cache", KEY_SIZE, AT(guest.cache_hot), 0 },
+	{ "cache", KEY_SIZE, AT(guest.cache_cold), 0 },
+	{ "free", KEY_SIZE, AT(guest.free), 0 },
+	{ "host-swapped", KEY_SIZE, AT(host_swapped), 0 },
+	/* what an earlier ballast left */
+	{ "actual", KEY_SIZE, AT(actual), 0 },
+	{ "recorded-ceiling", KEY_SIZE, AT(ceiling), 0 },
+	/* what kind of guest it is */
+	{ "fixed", KEY_SIZE, AT(guest.fixed), 0 },
+	{ "reserve", KEY_SIZE, AT(guest.reserve), 0 },
+	{ "swap", KEY_SIZE, AT(guest.swap), 0 },
+	{ "overhead", KEY_SIZE, AT(overhead), 0 },
+	{ "off", KEY_BOOL, AT(off), 0 },
+	{ "balloon", KEY_BOOL, AT(guest.balloon), 0 },
+	{ "driver", KEY_BOOL, AT(guest.driver), 0 },
+	{ "driver-after", KEY_TIME, AT(guest.driver_us), 0 },
+	{ "free-only", KEY_BOOL, AT(guest.free_only), 0 },
+	{ "deflate-on-oom", KEY_BOOL, AT(guest.deflate_on_oom), 0 },
+	{ "stuck-at", KEY_SIZE, AT(guest.stop), 0 },
+	{ "inflate", KEY_SIZE, AT(guest.inflate_free), 0 },
+	{ "inflate-cache", KEY_SIZE, AT(guest.inflate_cache), 0 },
+	{ "deflate", KEY_SIZE, AT(guest.deflate), 0 },
+	{ "partial-every", KEY_COUNT, AT(partial_every), 0 },
+};
+
+#undef AT
+#define AT(field) offsetof(struct sim_host, field)
+
+static const struct key host_keys[] = {
+	{ "memory", KEY_SIZE, AT(total), 0 },
+	{ "others", KEY_SIZE, AT(others), 0 },
+	{ "swap", KEY_SIZE, AT(swap), 0 },
+	{ "seed", KEY_COUNT, AT(seed), 0 },
+	{ "call-min", KEY_TIME, AT(call_min_us), 0 },
+	{ "call-max", KEY_TIME, AT(call_max_us), 0 },
+	{ "boot-min", KEY_TIME, AT(boot_min_us), 0 },
+	{ "boot-max", KEY_TIME, AT(boot_max_us), 0 },
+};
+
+#undef AT
+#define AT(field) offsetof(struct scenario, field)
+
+static const struct key scenario_keys[] = {
+	{ "title", KEY_TEXT, AT(title), 0 },
+	{ "length", KEY_TIME, AT(length), 0 },
+};
+
+#undef AT
+
+void scenario_wrong(struct scenario_loader *loader, const char *format, ...)
+{
+	char what[300];
+	va_list args;
+
+	if (loader->wrong_line == loader->line)
+		return;
+	loader->wrong_line = loader->line;
+	va_start(args, format);
+	vsnprintf(what, sizeof what, format, args);
+	va_end(args);
+	config_errors_add(&loader->errors, loader->path, loader->line, "%s", what);
+}
+
+bool scenario_is_wrong(const struct scenario_loader *loader)
+{
+	return loader->wrong_line == loader->line || loader->errors.no_memory;
+}
+
+void scenario_out_of_memory(struct scenario_loader *loader)
+{
+	loader->errors.no_memory = true;
+}
+
+bool scenario_next_word(const char **text, char *word)
+{
+	size_t length;
+
+	*text += strspn(*text, " \t");
+	length = strcspn(*text, " \t");
+	if (!length || length >= SCENARIO_WORD_MAX)
+		return false;
+	memcpy(word, *text, length);
+	word[length] = '\0';
+	*text += length;
+	return true;
+}
+
+/* ---- values ---- */
+
+bool scenario_read_size(struct scenario_loader *loader, const char *text, uint64_t *ret_bytes)
+{
+	char error[160];
+	uint64_t bytes;
+	int r = size_parse(text, &bytes);
+
+	if (r == 0 && bytes > INT64_MAX)
+		r = -ERANGE;
+	if (r < 0) {
+		scenario_wrong(loader, "%s", size_parse_error(text, r, error, sizeof error));
+		return false;
+	}
+	*ret_bytes = bytes - bytes % GUEST_PAGE;
+	return true;
+}
+
+static bool read_count(struct scenario_loader *loader, const char *text, uint64_t *ret_count)
+{
+	unsigned long long count;
+	char *end;
+
+	errno = 0;
+	count = strtoull(text, &end, 10);
+	if (errno || *text < '0' || *text > '9' || *end || count > UINT32_MAX) {
+		scenario_wrong(loader, "'%.40s' is no number", text);
+		return false;
+	}
+	*ret_count = count;
+	return true;
+}
+
+static void read_manage(
+	struct scenario_loader *loader, const char *text, enum hv_manage *ret_manage)
+{
+	static const char *const words[] = {
+		[HV_MANAGE_NO] = "no", [HV_MANAGE_OBSERVE] = "observe", [HV_MANAGE_ACT] = "act"
+	};
+
+	for (size_t i = 0; i < NR(words); i++) {
+		if (!strcmp(words[i], text)) {
+			*ret_manage = (enum hv_manage)i;
+			return;
+		}
+	}
+	scenario_wrong(loader, "'%.40s' is none of no, observe, act", text);
+}
+
+static void read_key(
+	struct scenario_loader *loader, const struct key *key, void *base, const char *text)
+{
+	void *field = (char *)base + key->offset;
+	char why[160], *copy;
+
+	switch (key->type) {
+	case KEY_LIMIT:
+		if (!strcmp(text, "none")) {
+			*(uint64_t *)field = HV_UNLIMITED;
+			break;
+		}
+		/* fall through */
+	case KEY_SIZE:
+		scenario_read_size(loader, text, field);
+		break;
+	case KEY_TIME:
+		if (expect_parse_time(text, field, why, sizeof why) < 0)
+			scenario_wrong(loader, "%s", why);
+		break;
+	case KEY_BOOL:
+		if (strcmp(text, "yes") && strcmp(text, "no"))
+			scenario_wrong(loader, "'%.40s' is neither yes nor no", text);
+		*(bool *)field = *text == 'y';
+		break;
+	case KEY_COUNT:
+		read_count(loader, text, field);
+		break;
+	case KEY_TEXT:
+		copy = strdup(text);
+		if (!copy)
+			scenario_out_of_memory(loader);
+		free(*(char **)field);
+		*(char **)field = copy;
+		break;
+	case KEY_MANAGE:
+		read_manage(loader, text, field);
+		break;
+	}
+	if (key->has)
+		*(bool *)((char *)base + key->has) = true;
+}
+
+static bool read_keys(struct scenario_loader *loader, const struct key *keys, size_t nr, void *base,
+	const char *name, const char *text)
+{
+	for (size_t i = 0; i < nr; i++) {
+		if (strcmp(keys[i].name, name))
+			continue;
+		read_key(loader, &keys[i], base, text);
+		return true;
+	}
+	return false;
+}
+
+bool scenario_vm_key(
+	struct scenario_loader *loader, struct sim_vm *vm, const char *name, const char *text)
+{
+	return read_keys(loader, vm_keys, NR(vm_keys), vm, name, text);
+}
+
+bool scenario_host_key(struct scenario_loader *loader, const char *name, const char *text)
+{
+	return read_keys(loader, host_keys, NR(host_keys), &loader->scenario->host, name, text);
+}
+
+bool scenario_scenario_key(struct scenario_loader *loader, const char *name, const char *text)
+{
+	return read_keys(loader, scenario_keys, NR(scenario_keys), loader->scenario, name, text);
+}

@@ -1,0 +1,150 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/* What happens in a scenario; see scenario_internal.h. */
+#include <config.h>
+
+#include "hv/sim/scenario_internal.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#define NR(array) (sizeof(array) / sizeof((array)[0]))
+/* Where a workload says no rate: 50 MiB a second. */
+#define RATE_DEFAULT UINT64_C(52428800)
+
+struct verb {
+	const char *word;
+	bool host, size, rate; /* of the host; has a size, and may have a rate */
+	enum sim_action_type type;
+	enum guest_work_type work;
+};
+
+static const struct verb verbs[] = {
+	{ "grow", false, true, true, SIM_WORK, GUEST_WORK_GROW },
+	{ "hot", false, true, true, SIM_WORK, GUEST_WORK_HOT },
+	{ "stream", false, true, true, SIM_WORK, GUEST_WORK_STREAM },
+	{ "hot-file", false, true, true, SIM_WORK, GUEST_WORK_HOT_FILE },
+	{ "shrink", false, true, true, SIM_WORK, GUEST_WORK_SHRINK },
+	{ "idle", false, false, false, SIM_IDLE, 0 },
+	{ "pause", false, false, false, SIM_PAUSE, 0 },
+	{ "resume", false, false, false, SIM_RESUME, 0 },
+	{ "stop", false, false, false, SIM_STOP, 0 },
+	{ "wake", false, false, false, SIM_WAKE, 0 },
+	{ "reboot", false, false, false, SIM_REBOOT, 0 },
+	{ "off", false, false, false, SIM_OFF, 0 },
+	{ "start", false, false, false, SIM_START, 0 },
+	{ "metadata-soft-limit", false, true, false, SIM_METADATA_SOFT_LIMIT, 0 },
+	{ "memtune", false, true, false, SIM_MEMTUNE_SOFT_LIMIT, 0 },
+	{ "setmem", false, true, false, SIM_SETMEM, 0 },
+	{ "stuck-at", false, true, false, SIM_STUCK, 0 },
+	{ "swap-out", false, true, false, SIM_SWAP_OUT, 0 },
+	{ "others", true, true, false, SIM_OTHERS, 0 },
+	{ "down", true, false, false, SIM_DOWN, 0 },
+	{ "up", true, false, false, SIM_UP, 0 },
+};
+
+static struct scenario_step *add_step(struct scenario_loader *loader, uint64_t time, const char *vm)
+{
+	struct scenario *s = loader->scenario;
+	struct scenario_step *steps = realloc(s->steps, (s->nr_steps + 1) * sizeof *steps), *step;
+
+	if (!steps) {
+		scenario_out_of_memory(loader);
+		return NULL;
+	}
+	s->steps = steps;
+	step = &steps[s->nr_steps++];
+	*step = (struct scenario_step){ .time = time };
+	step->vm = vm ? strdup(vm) : NULL;
+	if (vm && !step->vm)
+		scenario_out_of_memory(loader);
+	return step;
+}
+
+/* "at TIME"; false: it is something else, or wrong. */
+bool scenario_read_at(struct scenario_loader *loader, const char *name, uint64_t *ret_time)
+{
+	char word[SCENARIO_WORD_MAX], time[SCENARIO_WORD_MAX], why[160];
+	const char *p = name;
+
+	if (!scenario_next_word(&p, word) || strcmp(word, "at") || !scenario_next_word(&p, time) ||
+		*p)
+		return false;
+	if (expect_parse_time(time, ret_time, why, sizeof why) < 0)
+		scenario_wrong(loader, "%s", why);
+	else if (*ret_time > loader->scenario->length)
+		scenario_wrong(loader, "%s is after the end of the scenario", time);
+	return true;
+}
+
+void scenario_read_step(
+	struct scenario_loader *loader, const char *vm, uint64_t time, const char *text)
+{
+	struct sim_action action = { .rate = RATE_DEFAULT };
+	const struct verb *verb = NULL;
+	struct scenario_step *step;
+	char word[SCENARIO_WORD_MAX] = "";
+
+	scenario_next_word(&text, word);
+	for (size_t i = 0; i < NR(verbs) && !verb; i++)
+		if (!strcmp(verbs[i].word, word) && verbs[i].host == !vm)
+			verb = &verbs[i];
+	if (!verb) {
+		scenario_wrong(
+			loader, "'%s' is nothing that happens to a %s", word, vm ? "VM" : "host");
+		return;
+	}
+	action.type = verb->type;
+	action.work = verb->work;
+	if (verb->size && (!scenario_next_word(&text, word) ||
+				  !scenario_read_size(loader, word, &action.bytes))) {
+		scenario_wrong(loader, "%s: how much?", verb->word);
+		return;
+	}
+	if (verb->rate && scenario_next_word(&text, word)) {
+		if (strcmp(word, "rate") || !scenario_next_word(&text, word) ||
+			!scenario_read_size(loader, word, &action.rate) || !action.rate)
+			scenario_wrong(loader, "%s SIZE rate SIZE: the rate is that of a second",
+				verb->word);
+	}
+	if (text[strspn(text, " \t")])
+		scenario_wrong(loader, "'%.40s' is too much", text + strspn(text, " \t"));
+	step = scenario_is_wrong(loader) ? NULL : add_step(loader, time, vm);
+	if (step)
+		step->action = action;
+}
+
+/* reclaim SIZE [of WHO], restart */
+void scenario_read_operator(struct scenario_loader *loader, const char *name, const char *text)
+{
+	struct scenario_step *step;
+	char word[SCENARIO_WORD_MAX] = "", size[SCENARIO_WORD_MAX] = "",
+	     who[SCENARIO_WORD_MAX] = "/";
+	uint64_t time, bytes = 0;
+	bool reclaim;
+
+	if (!scenario_read_at(loader, name, &time)) {
+		scenario_wrong(
+			loader, "write at TIME = reclaim SIZE [of WHO], or at TIME = restart");
+		return;
+	}
+	scenario_next_word(&text, word);
+	reclaim = !strcmp(word, "reclaim");
+	if (!reclaim && strcmp(word, "restart"))
+		scenario_wrong(loader, "'%s' is nothing that an operator does", word);
+	if (reclaim &&
+		(!scenario_next_word(&text, size) || !scenario_read_size(loader, size, &bytes)))
+		scenario_wrong(loader, "reclaim: how much?");
+	if (reclaim && scenario_next_word(&text, word) &&
+		(strcmp(word, "of") || !scenario_next_word(&text, who)))
+		scenario_wrong(loader, "write reclaim SIZE of WHO");
+	if (text[strspn(text, " \t")])
+		scenario_wrong(loader, "'%.40s' is too much", text + strspn(text, " \t"));
+	step = scenario_is_wrong(loader) ? NULL : add_step(loader, time, NULL);
+	if (!step)
+		return;
+	step->type = reclaim ? SCENARIO_RECLAIM : SCENARIO_RESTART;
+	step->bytes = bytes;
+	step->who = strdup(who);
+	if (!step->who)
+		scenario_out_of_memory(loader);
+}

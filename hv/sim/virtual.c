@@ -1,0 +1,247 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/* The virtual-time shell; see virtual.h. */
+#include <config.h>
+
+#include "hv/sim/virtual.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "policy/pages.h"
+
+/* Steps at one instant before it is a loop: more than a step for each of thousands of events. */
+#define SAME_INSTANT_MAX 100000
+#define NEVER		 UINT64_MAX
+
+struct virtual
+{
+	struct scenario *scenario;
+	struct virtual_watch watch;
+	struct core_config config; /* borrowed parts are the scenario's */
+	const struct hv_backend *backend;
+	struct hv *hv;
+	struct core *core;
+	uint64_t now;
+	size_t *operator_steps; /* of the scenario's steps, in order of time */
+	size_t nr_operator, done_operator;
+};
+
+const struct core *virtual_core(const struct virtual *virtual)
+{
+	return virtual->core;
+}
+
+const struct hv *virtual_sim(const struct virtual *virtual)
+{
+	return virtual->hv;
+}
+
+uint64_t virtual_now(const struct virtual *virtual)
+{
+	return virtual->now;
+}
+
+static int start_core(struct virtual *virtual)
+{
+	int r = core_new(&virtual->config, virtual->backend, &virtual->core);
+
+	if (r < 0)
+		return r;
+	core_on_tick(virtual->core, virtual->watch.tick, virtual->watch.name, virtual->watch.ctx);
+	return 0;
+}
+
+/* ---- making it ---- */
+
+static int add_guests(struct virtual *virtual)
+{
+	const struct scenario *s = virtual->scenario;
+	int r = sim_host_set(virtual->hv, &s->host);
+
+	for (size_t i = 0; i < s->nr_vms && r == 0; i++)
+		r = sim_vm_add(virtual->hv, &s->vms[i].sim);
+	for (size_t i = 0; i < s->nr_steps && r == 0; i++)
+		if (s->steps[i].type == SCENARIO_SIM)
+			r = sim_at(
+				virtual->hv, s->steps[i].time, s->steps[i].vm, &s->steps[i].action);
+	return r;
+}
+
+/* The operator's steps by time; of one time, in the order of the file. */
+static int sort_operator(struct virtual *virtual)
+{
+	const struct scenario *s = virtual->scenario;
+	size_t *sorted = calloc(s->nr_steps ? s->nr_steps : 1, sizeof *sorted), nr = 0, at;
+
+	if (!sorted)
+		return -ENOMEM;
+	for (size_t i = 0; i < s->nr_steps; i++) {
+		if (s->steps[i].type == SCENARIO_SIM)
+			continue;
+		for (at = nr++; at && s->steps[sorted[at - 1]].time > s->steps[i].time; at--)
+			sorted[at] = sorted[at - 1];
+		sorted[at] = i;
+	}
+	virtual->operator_steps = sorted;
+	virtual->nr_operator = nr;
+	return 0;
+}
+
+int virtual_new(
+	struct scenario *scenario, const struct virtual_watch *watch, struct virtual **ret_virtual)
+{
+	struct virtual *virtual = calloc(1, sizeof *virtual);
+	int r = -ENOMEM;
+
+	if (!virtual)
+		return r;
+	virtual->scenario = scenario;
+	if (watch)
+		virtual->watch = *watch;
+	virtual->backend = &hv_sim;
+	virtual->config = scenario->config->core;
+	virtual->config.log = virtual->watch.log;
+	virtual->config.log_ctx = virtual->watch.ctx;
+	r = virtual->backend->open(&(struct hv_params){ .uri = "sim:///" }, &virtual->hv);
+	if (r < 0)
+		goto out;
+	r = add_guests(virtual);
+	if (r < 0)
+		goto out;
+	r = sort_operator(virtual);
+	if (r < 0)
+		goto out;
+	r = start_core(virtual);
+	if (r < 0)
+		goto out;
+	*ret_virtual = virtual;
+	return 0;
+out:
+	virtual_free(virtual);
+	return r;
+}
+
+void virtual_free(struct virtual *virtual)
+{
+	if (!virtual)
+		return;
+	core_free(virtual->core);
+	if (virtual->backend)
+		virtual->backend->close(virtual->hv);
+	free(virtual->operator_steps);
+	free(virtual);
+}
+
+/* ---- running it ---- */
+
+/* The daemon was killed: all that it knew is gone, what it asked last may or may not be done. */
+static int restart(struct virtual *virtual)
+{
+	core_free(virtual->core);
+	virtual->core = NULL;
+	sim_new_client(virtual->hv);
+	return start_core(virtual);
+}
+
+static int run_operator(struct virtual *virtual)
+{
+	const struct scenario *s = virtual->scenario;
+	uint64_t root, job;
+	int r;
+
+	while (virtual->done_operator < virtual->nr_operator) {
+		const struct scenario_step *step =
+			&s->steps[virtual->operator_steps[virtual->done_operator]];
+
+		if (step->time > virtual->now)
+			break;
+		virtual->done_operator++;
+		if (step->type == SCENARIO_RESTART) {
+			r = restart(virtual);
+			if (r < 0)
+				return r;
+		} else if (core_find(virtual->core, step->who, &root) == 0) {
+			core_reclaim(virtual->core, root, step->bytes / POLICY_PAGE_SIZE, &job);
+		}
+	}
+	return 0;
+}
+
+static uint64_t next_operator(const struct virtual *virtual)
+{
+	if (virtual->done_operator == virtual->nr_operator)
+		return NEVER;
+	return virtual->scenario->steps[virtual->operator_steps[virtual->done_operator]].time;
+}
+
+/* Events to the core, its calls to the backend; *ret_next: when the core wants to come back. */
+static int step(struct virtual *virtual, uint64_t *ret_next)
+{
+	const struct hv_backend *backend = virtual->backend;
+	const struct hv_call *calls;
+	struct hv_event event;
+	size_t nr;
+	int r;
+
+	while (backend->next(virtual->hv, &event) > 0) {
+		core_event(virtual->core, virtual->now, &event);
+		hv_event_clear(&event);
+	}
+	r = core_step(virtual->core, virtual->now, &calls, &nr, ret_next);
+	if (r < 0)
+		return r;
+	for (size_t i = 0; i < nr; i++)
+		if (backend->submit(virtual->hv, &calls[i]) < 0)
+			core_not_submitted(virtual->core, &calls[i]);
+	return 0;
+}
+
+static uint64_t look(struct virtual *virtual)
+{
+	const struct figure_world world = { virtual->core, virtual->hv };
+	struct scenario *s = virtual->scenario;
+	bool last = virtual->now >= s->length;
+	uint64_t next = NEVER, at;
+
+	for (size_t i = 0; i < s->nr_expects; i++) {
+		expect_look(&s->expects[i], &world, virtual->now, last);
+		at = expect_next(&s->expects[i], virtual->now);
+		next = at < next ? at : next;
+	}
+	return next;
+}
+
+int virtual_run(struct virtual *virtual)
+{
+	const uint64_t length = virtual->scenario->length;
+	uint64_t next, at, same = 0;
+	int r;
+
+	while (true) {
+		r = sim_advance(virtual->hv, virtual->now);
+		if (r < 0)
+			return r;
+		r = run_operator(virtual);
+		if (r < 0)
+			return r;
+		r = step(virtual, &next);
+		if (r < 0)
+			return r;
+		if (virtual->watch.step)
+			virtual->watch.step(virtual->watch.ctx, virtual->now);
+		at = look(virtual);
+		next = at < next ? at : next;
+		if (virtual->now >= length)
+			return 0;
+		at = sim_next(virtual->hv);
+		next = at < next ? at : next;
+		at = next_operator(virtual);
+		next = at < next ? at : next;
+		next = next < length ? next : length;
+		same = next <= virtual->now ? same + 1 : 0;
+		if (same > SAME_INSTANT_MAX)
+			return -ELOOP;
+		virtual->now = next > virtual->now ? next : virtual->now;
+	}
+}
