@@ -59,7 +59,10 @@ typedef void core_tick_fn(void *ctx, const struct engine_input *input, int error
 /* A group or VM has that id; uuid NULL for a group. Told before the tick that brings it. */
 typedef void core_name_fn(void *ctx, uint64_t id, const struct hv_uuid *uuid, const char *name);
 
-/* The backend is only read for its name, loosens and granule. The config is copied. */
+/*
+ * The backend is only read for its name, loosens and granule. The config is copied. -ENOMEM;
+ * -EINVAL: an interval of 0, a set pool without size, or what engine_new() refuses.
+ */
 int core_new(const struct core_config *config, const struct hv_backend *backend, struct core **ret_core);
 void core_free(struct core *core);
 void core_on_tick(struct core *core, core_tick_fn *tick, core_name_fn *name, void *ctx);
@@ -72,7 +75,8 @@ void core_not_submitted(struct core *core, const struct hv_call *call);
 
 /*
  * Runs what is due. *ret_calls are valid until the next step; *ret_next: step again by then.
- * 0 or -ENOMEM: then it is tried again at the next step.
+ * 0 or -ENOMEM: what could not be told to the engine is told at the next step. What is returned is
+ * valid in both cases.
  */
 int core_step(struct core *core, uint64_t now, const struct hv_call **ret_calls, size_t *ret_nr,
 	uint64_t *ret_next);
@@ -128,7 +132,10 @@ void core_status(const struct core *core, struct core_status *ret_status);
 
 struct engine *core_engine(struct core *core);
 
-/* Asks for pages below root, from the next tick on; *ret_job names it in core_job(). */
+/*
+ * Asks for pages below root, from the next tick on; *ret_job names it in core_job(). -ENOENT: no
+ * such root; -EINVAL: no pages; -EAGAIN: 64 jobs run already.
+ */
 int core_reclaim(struct core *core, uint64_t root, uint64_t pages, uint64_t *ret_job);
 void core_reclaim_cancel(struct core *core, uint64_t job);
 

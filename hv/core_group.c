@@ -1,0 +1,141 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/*
+ * Groups by path: made on demand when a VM comes to one, taken back when the last VM has left. The
+ * engine is told of both by the tick (core_tick.c).
+ */
+#include <config.h>
+
+#include "hv/core_internal.h"
+
+#include <assert.h>
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+static int by_path(const struct core_group *a, const struct core_group *b)
+{
+	return strcmp(a->path, b->path);
+}
+
+static struct core_group *find_path(const struct core *core, const char *path, size_t length)
+{
+	struct core_group *group;
+
+	HASH_FIND(hh, core->groups, path, length, group);
+	return group;
+}
+
+struct core_group *core_group_by_id(const struct core *core, uint64_t id)
+{
+	struct core_group *group;
+
+	HASH_FIND(hh_id, core->groups_by_id, &id, sizeof(id), group);
+	return group;
+}
+
+static struct memcg_knobs knobs_of(const struct core *core, const char *path)
+{
+	for (size_t i = 0; i < core->config.nr_groups; i++)
+		if (!strcmp(core->config.groups[i].path, path))
+			return core->config.groups[i].knobs;
+	return MEMCG_KNOBS_NONE;
+}
+
+void core_group_free(struct core *core, struct core_group *group)
+{
+	if (group->hh.tbl)
+		HASH_DELETE(hh, core->groups, group);
+	if (group->hh_id.tbl)
+		HASH_DELETE(hh_id, core->groups_by_id, group);
+	free(group->path);
+	free(group);
+}
+
+/* The group of path's first length bytes, which is not there; parent NULL: the root. */
+static struct core_group *group_new(
+	struct core *core, struct core_group *parent, const char *path, size_t length)
+{
+	struct core_group *group = calloc(1, sizeof(*group));
+
+	if (!group)
+		return NULL;
+	group->path = strndup(path, length);
+	if (!group->path)
+		goto fail;
+	group->id = parent ? core->next_id : MEMCG_ROOT_ID;
+	group->knobs = knobs_of(core, group->path);
+	HASH_ADD_KEYPTR(hh, core->groups, group->path, length, group);
+	if (!group->hh.tbl)
+		goto fail;
+	HASH_ADD(hh_id, core->groups_by_id, id, sizeof(group->id), group);
+	if (!group->hh_id.tbl)
+		goto fail;
+	HASH_SRT(hh, core->groups, by_path);
+
+	if (parent) {
+		core->next_id++;
+		core_group_ref(core, parent);
+	}
+	group->parent = parent;
+	core->nr_groups++;
+	return group;
+fail:
+	core_group_free(core, group);
+	return NULL;
+}
+
+void core_group_ref(struct core *core, struct core_group *group)
+{
+	if (group->refs++ == 0 && group->prev) {
+		DL_DELETE(core->idle_groups, group);
+		group->prev = group->next = NULL;
+	}
+}
+
+void core_group_put(struct core *core, struct core_group *group)
+{
+	if (!group)
+		return;
+	assert(group->refs > 0);
+	if (--group->refs == 0) {
+		DL_APPEND(core->idle_groups, group);
+		core->changed = true;
+	}
+}
+
+int core_group_get(struct core *core, const char *path, struct core_group **ret_group)
+{
+	struct core_group *group = core->root;
+	size_t length = strlen(path);
+
+	if (!group) {
+		group = group_new(core, NULL, "/", 1);
+		if (!group)
+			return -ENOMEM;
+		core->root = group;
+	}
+	core_group_ref(core, group);
+
+	/* Each round holds the group so far, and hands its reference on to the next below it. */
+	for (size_t end = 1; length > 1 && end <= length; end++) {
+		struct core_group *child;
+
+		if (end < length && path[end] != '/')
+			continue;
+		child = find_path(core, path, end);
+		if (!child) {
+			bool full = core->nr_groups >= CORE_MAX_GROUPS;
+
+			child = full ? NULL : group_new(core, group, path, end);
+			if (!child) {
+				core_group_put(core, group);
+				return full ? -ENOSPC : -ENOMEM;
+			}
+		}
+		core_group_ref(core, child);
+		core_group_put(core, group);
+		group = child;
+	}
+	*ret_group = group;
+	return 0;
+}

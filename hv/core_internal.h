@@ -1,0 +1,337 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/*
+ * core's inside, shared by its files and nobody else. What each does:
+ *
+ *   core.c         new and free, step: what is due, and by when to come back
+ *   core_event.c   what a backend told: answers and events
+ *   core_vm.c      VMs: coming and going, their lives, descriptions and statistics
+ *   core_state.c   what of a VM the engine gets: state and sample
+ *   core_group.c   groups by path
+ *   core_knobs.c   whose word counts: metadata, memtune, defaults, to pages (pure)
+ *   core_tick.c    the engine's input from what changed, and what becomes of its output
+ *   core_calls.c   which calls are submitted, and which lanes are late
+ *   core_job.c     the operator's requests
+ *   core_log.c     what operators read
+ *   core_view.c    what they ask
+ *
+ * Everything towards the engine is level-triggered: a VM holds what is wanted and what the engine
+ * was told (told), a tick tells the difference. So nothing is lost where memory is short: what
+ * could not be told differs still at the next tick.
+ */
+#ifndef BALLAST_HV_CORE_INTERNAL_H
+#define BALLAST_HV_CORE_INTERNAL_H
+
+#include "hv/core.h"
+#include "hv/lane.h"
+
+/* Where a hash cannot grow the element is not added, which its handle shows: see core_vm_add(). */
+#define HASH_NONFATAL_OOM 1
+#include <uthash.h>
+#include <utlist.h>
+
+/* ---- bounds, and constants that nobody tunes ---- */
+
+/* More than a hypervisor runs; a listing that says more is cut, with one message. */
+#define CORE_MAX_VMS 65536
+/* A group or two for each VM; beyond it VMs are put into "/". */
+#define CORE_MAX_GROUPS 65536
+/* Calls for VMs that are out at a time: a backend has eight workers. */
+#define CORE_WORKERS 8
+/* libvirtd has 20 workers, shared with others, and each hung call holds one of them. */
+#define CORE_MAX_HUNG 4
+/* Statistics that stood still for so many periods are stale. */
+#define CORE_STALE_PERIODS 3
+/* A guest that boots shows its driver within a few seconds, a slow one within a minute. */
+#define CORE_ARRIVE_US UINT64_C(60000000)
+/* What failed and is nobody's deadline is tried again after this. */
+#define CORE_RETRY_US UINT64_C(1000000)
+/* Events come in bursts (three for a reboot): one listing for those within this. */
+#define CORE_LIST_PAUSE_US UINT64_C(50000)
+/* The host's memory moved by more than this part of wm_low: who took it is looked at, at once. */
+#define CORE_POOL_MOVED_FRACTION 64
+/* Jobs that are remembered, and that run at a time. */
+#define CORE_JOBS 64
+/* Events kept for who takes them; the oldest go. */
+#define CORE_EVENTS 1024
+
+#define CORE_NEVER UINT64_MAX
+
+/* ---- groups ---- */
+
+struct core_group {
+	uint64_t id; /* MEMCG_ROOT_ID: "/" */
+	char *path;
+	struct core_group *parent;
+	struct memcg_knobs knobs; /* of the configuration */
+	size_t refs;		  /* VMs and groups below; the root has one of its own */
+	bool told;		  /* the engine has it */
+	bool telling, leaving;	  /* is brought, taken back, by the input that is being built */
+	bool is_short;		  /* said to be short */
+	UT_hash_handle hh;	  /* by path */
+	UT_hash_handle hh_id;
+	struct core_group *prev, *next; /* among those without refs, to be taken back */
+};
+
+/* ---- knobs ---- */
+
+/* What the sources say together, in pages. */
+struct core_resolved {
+	struct memcg_knobs knobs;
+	struct engine_vm_attrs attrs;
+	const char *soft_source; /* static */
+	char group[HV_GROUP_MAX + 1];
+	char problem[512]; /* what was refused, for the operator; "": nothing */
+};
+
+/* -EINVAL: the description has no usable maximum. */
+int core_resolve(const struct core_config *config, const struct hv_info *info,
+	struct core_resolved *ret_resolved);
+
+/* False where bytes stand for "not told" or do not fit. */
+bool core_pages_down(uint64_t bytes, uint64_t *ret_pages);
+bool core_pages_up(uint64_t bytes, uint64_t *ret_pages);
+uint64_t core_bytes(uint64_t pages); /* HV_UNLIMITED for PAGES_UNLIMITED */
+
+/* ---- VMs ---- */
+
+struct core_vm {
+	struct hv_uuid uuid;
+	char *name;
+	uint64_t id; /* the engine's; 0: none yet. A new one with each change of group. */
+	struct lane lane;
+	bool gone;	 /* from the listing; kept until its call has returned */
+	uint64_t listed; /* the listing that had it last */
+
+	/* The description. */
+	bool has_info, info_failing;
+	bool info_again;	  /* could not be kept: read it anew */
+	struct memcg_knobs knobs; /* resolved */
+	struct engine_vm_attrs attrs;
+	const char *soft_source;  /* static */
+	struct core_group *group; /* referenced; NULL before the first */
+	bool balloon;
+	uint64_t period_s;
+	char *problem; /* said last */
+
+	/* Counted up when statistics that are being read are of before: reboot, resume, outage. */
+	unsigned int life;
+	enum hv_run_state run;
+	bool arriving; /* not seen yet: counts in full */
+	uint64_t arrived;
+	bool ran;     /* seen to run, or there before us */
+	bool cancel;  /* the engine has to cancel what runs */
+	bool drop;    /* the engine has to be told that its id is gone, before all else */
+	uint64_t job; /* the operator's request that it was last asked for; 0: none */
+
+	/* Balloon statistics. */
+	struct hv_stats stats;
+	bool has_stats;
+	bool base;   /* stats.last_update may be compared with */
+	bool moved;  /* since the base was taken */
+	bool driver; /* moved at any time in this life */
+	uint64_t moved_at;
+	uint64_t watched;      /* since when they are expected to move */
+	unsigned int readings; /* since then; counted to 2 */
+	bool stats_failing, target_failing, period_failing;
+	uint64_t nr_stats;
+	uint64_t stats_seq; /* the newest target that had returned before they were read */
+
+	/* Actual, from statistics and events; the process. */
+	bool actual_known;
+	uint64_t actual;
+	uint64_t actual_high;  /* the largest since statistics were last read */
+	uint64_t stats_actual; /* the largest that they may have been made under */
+	struct hv_process process;
+	uint64_t process_seq;
+	uint64_t process_mark; /* the reading of processes that was out when a target returned */
+	uint64_t process_nr;   /* the reading that had it last */
+
+	/* What became of the newest target. */
+	bool has_result;
+	struct engine_result result;
+
+	/* Flags of what was said, so that it is said once. */
+	bool said_failed, said_contended, said_short, said_silent;
+
+	/* What the engine was told. */
+	struct {
+		uint64_t id;		  /* 0: it does not know the VM */
+		struct core_group *group; /* referenced */
+		struct memcg_knobs knobs;
+		struct engine_vm_attrs attrs;
+		enum engine_vm_state state;
+		struct vm_sample sample;
+		bool sampled;
+	} told;
+	uint64_t telling; /* the id under which the input that is being built brings it; 0: no */
+	bool again;	  /* tell everything again: the engine was short of memory */
+
+	UT_hash_handle hh;    /* by UUID, sorted by name */
+	UT_hash_handle hh_id; /* by id */
+	bool dirty;	      /* in core->dirty: may differ from what was told */
+	struct core_vm *dirty_prev, *dirty_next;
+	enum core_ready { CORE_READY_NOT, CORE_READY_URGENT, CORE_READY_NORMAL } ready;
+	struct core_vm *ready_prev, *ready_next;
+	uint64_t due; /* in core->due, which is in this order: the interval is the same for all */
+	struct core_vm *due_prev, *due_next;
+};
+
+struct core_slot {
+	uint64_t token; /* 0: free */
+	struct core_vm *vm;
+	unsigned int life; /* the VM's when it was submitted, and its id: see on_answer() */
+	uint64_t id;
+};
+
+/* A reading that is not a VM's: listing, processes, host. One of each is out at a time. */
+struct core_reading {
+	uint64_t token; /* 0: none is out */
+	bool ever;	/* was submitted at least once ... */
+	uint64_t last;	/* ... and then */
+	bool wake;	/* again as soon as may be */
+	bool failing;
+};
+
+struct core_slotted_job {
+	uint64_t id; /* 0: free */
+	struct core_job job;
+	bool ask, cancel;  /* to be told to the engine */
+	uint64_t finished; /* order of finishing */
+};
+
+/* An engine_input under construction. */
+struct core_input {
+	struct engine_change *changes;
+	struct vm_sample *samples;
+	struct engine_result *results;
+	size_t nr_changes, max_changes, nr_samples, max_samples, nr_results, max_results;
+	struct engine_request requests[2 * CORE_JOBS];
+	size_t nr_requests;
+};
+
+struct core {
+	struct core_config config;
+	const char *backend;
+	struct engine *engine;
+	core_tick_fn *on_tick;
+	core_name_fn *on_name;
+	void *on_ctx;
+
+	uint64_t now;
+	bool connected;
+	bool listed; /* at least once: who comes now has come while we watch */
+
+	struct core_vm *vms, *vms_by_id;
+	struct core_group *groups, *groups_by_id, *root, *idle_groups;
+	size_t nr_vms, nr_groups;
+	uint64_t next_id, next_token;
+	bool said_too_many, said_name, said_groups;
+
+	struct core_vm *dirty, *due, *ready_urgent, *ready_normal;
+	struct core_slot slots[CORE_WORKERS];
+	bool said_hung;
+
+	struct core_reading list, process, host;
+	uint64_t resync_due; /* the listing that is followed by all descriptions */
+	bool listing_all;    /* the one that is out is such */
+	uint64_t retry_at;   /* no listing before: the last one failed */
+	uint64_t list_nr, process_nr;
+	uint64_t not_before; /* no calls before: one could not be submitted */
+	struct hv_call calls[CORE_WORKERS + 3];
+
+	struct engine_pool pool;
+	bool pool_changed;
+	uint64_t pool_seen;	      /* available, bytes, when it was last seen to move */
+	struct engine_pool_view view; /* after the last tick */
+	bool below_min;
+
+	bool changed; /* something for the engine */
+	bool ticked;
+	uint64_t ticks, last_tick, engine_next;
+	int tick_error;
+	struct core_input input;
+
+	struct core_slotted_job jobs[CORE_JOBS];
+	uint64_t next_job, nr_finished;
+
+	struct engine_event events[CORE_EVENTS];
+	size_t first_event, nr_events;
+	uint64_t lost_events;
+};
+
+/* core_vm.c */
+/* -ENOMEM; -ENOSPC: CORE_MAX_VMS. */
+int core_vm_add(struct core *core, uint64_t now, const struct hv_listed *listed);
+struct core_vm *core_vm_find(const struct core *core, const struct hv_uuid *uuid);
+struct core_vm *core_vm_by_id(const struct core *core, uint64_t id);
+void core_vm_back(
+	struct core *core, struct core_vm *vm, uint64_t now, const struct hv_listed *listed);
+void core_vm_leave(struct core *core, struct core_vm *vm);
+/* Frees a VM that is gone, where the engine knows that and no call of it is out. */
+void core_vm_reap(struct core *core, struct core_vm *vm);
+void core_vm_free(struct core *core, struct core_vm *vm);
+void core_vm_run(struct core *core, struct core_vm *vm, uint64_t now, enum hv_run_state run);
+void core_vm_reboot(struct core *core, struct core_vm *vm, uint64_t now);
+void core_vm_info(struct core *core, struct core_vm *vm, uint64_t now, const struct hv_info *info);
+void core_vm_stats(
+	struct core *core, struct core_vm *vm, uint64_t now, const struct hv_stats *stats);
+/* What was read before counts as stale until it moves. */
+void core_vm_forget_stats(struct core_vm *vm, uint64_t now);
+/* Drops a target that was not called; error is told to the engine, 0: nothing is. */
+void core_vm_drop_target(struct core *core, struct core_vm *vm, int error);
+void core_vm_actual(struct core_vm *vm, uint64_t actual);
+void core_vm_due(struct core *core, struct core_vm *vm, uint64_t now);
+void core_vm_period(struct core *core, struct core_vm *vm);
+
+/* core_state.c */
+/* Looks whether state or sample differ from what the engine was told. */
+void core_vm_assess(struct core *core, struct core_vm *vm, uint64_t now);
+enum engine_vm_state core_vm_state(const struct core *core, const struct core_vm *vm, uint64_t now);
+void core_vm_sample(const struct core *core, const struct core_vm *vm, uint64_t now,
+	struct vm_sample *ret_sample);
+bool core_same_knobs(const struct memcg_knobs *a, const struct memcg_knobs *b);
+bool core_same_attrs(const struct engine_vm_attrs *a, const struct engine_vm_attrs *b);
+bool core_same_sample(const struct vm_sample *a, const struct vm_sample *b);
+bool core_vm_fresh(const struct core *core, const struct core_vm *vm, uint64_t now);
+void core_vm_dirty(struct core *core, struct core_vm *vm);
+void core_vm_ready(struct core *core, struct core_vm *vm);
+void core_vm_not_ready(struct core *core, struct core_vm *vm);
+int core_vm_set_id(struct core *core, struct core_vm *vm, uint64_t id); /* 0: none */
+
+/* core_group.c */
+/* With a reference. -ENOMEM; -ENOSPC: CORE_MAX_GROUPS. */
+int core_group_get(struct core *core, const char *path, struct core_group **ret_group);
+void core_group_ref(struct core *core, struct core_group *group);
+void core_group_put(struct core *core, struct core_group *group); /* takes NULL */
+void core_group_free(struct core *core, struct core_group *group);
+struct core_group *core_group_by_id(const struct core *core, uint64_t id);
+
+/* core_tick.c */
+int core_tick(struct core *core, uint64_t now);
+uint64_t core_tick_due(const struct core *core);
+void core_input_free(struct core_input *input);
+
+/* core_calls.c */
+size_t core_collect_calls(struct core *core, uint64_t now);
+void core_check_lanes(struct core *core, uint64_t now);
+size_t core_hung(const struct core *core);
+uint64_t core_calls_due(const struct core *core);
+struct core_slot *core_slot_find(struct core *core, uint64_t token);
+
+/* core_job.c */
+void core_job_requests(struct core *core, struct core_input *input);
+void core_job_told(struct core *core, int error);
+void core_job_event(struct core *core, const struct engine_event *event);
+void core_job_came(struct core *core, uint64_t job, uint64_t pages);
+
+/* core_log.c */
+__attribute__((format(printf, 4, 5))) void core_say(const struct core *core,
+	enum core_log_level level, const struct core_vm *vm, const char *format, ...);
+void core_say_action(
+	struct core *core, const struct core_vm *vm, const struct engine_action *action);
+void core_say_event(struct core *core, const struct engine_event *event);
+void core_say_view(struct core *core);
+/* What went wrong, in words. */
+const char *core_error_text(const struct hv_event *event);
+
+#endif

@@ -1,0 +1,190 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/*
+ * What operators read: what happened, to which VM, from how much to how much. A state that goes on
+ * is told where it begins and where it ends.
+ */
+#include <config.h>
+
+#include "hv/core_internal.h"
+
+#include <inttypes.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "common/size.h"
+
+#define SIZE(pages) size_format(core_bytes(pages), (char[SIZE_TEXT]){ 0 }, SIZE_TEXT)
+
+void core_say(const struct core *core, enum core_log_level level, const struct core_vm *vm,
+	const char *format, ...)
+{
+	char message[1024];
+	va_list args;
+
+	if (!core->config.log)
+		return;
+	va_start(args, format);
+	vsnprintf(message, sizeof(message), format, args);
+	va_end(args);
+	core->config.log(
+		core->config.log_ctx, level, vm ? &vm->uuid : NULL, vm ? vm->name : NULL, message);
+}
+
+const char *core_error_text(const struct hv_event *event)
+{
+	return event->message ? event->message : strerror(-event->error);
+}
+
+static const char *name_of(const struct core *core, uint64_t root)
+{
+	const char *name = core_name(core, root);
+
+	if (root == MEMCG_ROOT_ID)
+		return "the pool";
+	return name ? name : "a group that has gone";
+}
+
+void core_say_action(
+	struct core *core, const struct core_vm *vm, const struct engine_action *action)
+{
+	const struct engine_reason *reason = &action->reason;
+	const char *from = SIZE(reason->from ? reason->from : reason->actual);
+
+	if (reason->step > 0)
+		core_say(core, CORE_LOG_INFO, vm,
+			"target %s -> %s: %s in step %u for %s, which needs %s", from,
+			SIZE(action->target), engine_reason_name(reason->type), reason->step,
+			name_of(core, reason->root), SIZE(reason->need));
+	else
+		core_say(core, CORE_LOG_INFO, vm, "target %s -> %s: %s", from, SIZE(action->target),
+			engine_reason_name(reason->type));
+}
+
+/* The flag of a root that is short: a group's or a VM's own. */
+static bool *short_flag(const struct core *core, uint64_t root)
+{
+	struct core_group *group = core_group_by_id(core, root);
+	struct core_vm *vm = core_vm_by_id(core, root);
+
+	if (group)
+		return &group->is_short;
+	return vm ? &vm->said_short : NULL;
+}
+
+static void say_short(struct core *core, const struct engine_event *event)
+{
+	bool over = event->type == ENGINE_EVENT_SHORT_OVER;
+	bool *flag = short_flag(core, event->id);
+
+	if (!flag || *flag == !over)
+		return;
+	*flag = !over;
+	if (over)
+		core_say(core, CORE_LOG_NOTICE, core_vm_by_id(core, event->id),
+			"%s is no longer short", name_of(core, event->id));
+	else
+		core_say(core, CORE_LOG_WARNING, core_vm_by_id(core, event->id),
+			"%s is short: %s that no VM can give; 'ballastctl explain' says why for "
+			"each",
+			name_of(core, event->id), SIZE(event->a));
+}
+
+static void say_below_min(struct core *core, const struct engine_event *event)
+{
+	char text[SIZE_TEXT];
+
+	if (core->below_min)
+		return;
+	core->below_min = true;
+	core_say(core, CORE_LOG_ERROR, NULL,
+		"memory is nearly gone: %s free, below wm-min %s; all steps are taken at once, "
+		"without pauses",
+		size_format_signed(event->b * (int64_t)POLICY_PAGE_SIZE, text, sizeof(text)),
+		SIZE(event->a));
+}
+
+/* Ends what say_below_min() began. */
+void core_say_view(struct core *core)
+{
+	const struct engine_pool_view *view = &core->view;
+	char text[SIZE_TEXT];
+
+	if (!core->below_min || !view->known || view->free < (int64_t)view->wm_min)
+		return;
+	core->below_min = false;
+	core_say(core, CORE_LOG_NOTICE, NULL, "memory is above wm-min again: %s free",
+		size_format_signed(view->free * (int64_t)POLICY_PAGE_SIZE, text, sizeof(text)));
+}
+
+static void say_of_vm(struct core *core, const struct engine_event *event)
+{
+	struct core_vm *vm = core_vm_by_id(core, event->id);
+	uint64_t b = event->b > 0 ? (uint64_t)event->b : 0;
+
+	if (!vm)
+		return;
+	switch (event->type) {
+	case ENGINE_EVENT_ASK_CAME:
+		vm->said_failed = vm->said_contended = false;
+		core_say(core, CORE_LOG_INFO, vm, "gave %s of %s", SIZE(b), SIZE(event->a));
+		break;
+	case ENGINE_EVENT_ASK_FAILED:
+		core_say(core, vm->said_failed ? CORE_LOG_DEBUG : CORE_LOG_WARNING, vm,
+			"gave only %s of %s before its deadline; it is asked for less, and later",
+			SIZE(b), SIZE(event->a));
+		vm->said_failed = true;
+		break;
+	case ENGINE_EVENT_WISH:
+		core_say(core, CORE_LOG_NOTICE, vm,
+			"somebody else set its balloon: its ceiling is %s -> %s", SIZE(event->a),
+			SIZE(b));
+		break;
+	case ENGINE_EVENT_CONTENDED:
+		core_say(core, vm->said_contended ? CORE_LOG_DEBUG : CORE_LOG_WARNING, vm,
+			"rests at %s above its target %s: somebody else moves its balloon, or the "
+			"guest; it is left alone for a while",
+			SIZE(b), SIZE(event->a));
+		vm->said_contended = true;
+		break;
+	default:
+		break;
+	}
+}
+
+static void say_job(struct core *core, const struct engine_event *event)
+{
+	uint64_t came = event->b > 0 ? (uint64_t)event->b : 0;
+	const char *how = "done";
+
+	if (event->type == ENGINE_EVENT_JOB_SHORT)
+		how = "ends short: nobody can give more";
+	else if (event->type == ENGINE_EVENT_JOB_CANCELLED)
+		how = "cancelled";
+	core_say(core, CORE_LOG_NOTICE, NULL, "request %" PRIu64 " %s: %s of %s came", event->id,
+		how, SIZE(came), SIZE(event->a));
+}
+
+void core_say_event(struct core *core, const struct engine_event *event)
+{
+	switch (event->type) {
+	case ENGINE_EVENT_SHORT:
+	case ENGINE_EVENT_SHORT_OVER:
+		say_short(core, event);
+		break;
+	case ENGINE_EVENT_BELOW_MIN:
+		say_below_min(core, event);
+		break;
+	case ENGINE_EVENT_ASK_CAME:
+	case ENGINE_EVENT_ASK_FAILED:
+	case ENGINE_EVENT_WISH:
+	case ENGINE_EVENT_CONTENDED:
+		say_of_vm(core, event);
+		break;
+	case ENGINE_EVENT_JOB_DONE:
+	case ENGINE_EVENT_JOB_SHORT:
+	case ENGINE_EVENT_JOB_CANCELLED:
+		say_job(core, event);
+		break;
+	}
+}

@@ -1,0 +1,457 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/*
+ * A tick: the difference between what is and what the engine was told, its decision, and what
+ * becomes of it. Nothing counts as told before engine_tick() has taken it.
+ */
+#include <config.h>
+
+#include "hv/core_internal.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+void core_input_free(struct core_input *input)
+{
+	free(input->changes);
+	free(input->samples);
+	free(input->results);
+}
+
+/* Room for one more. */
+static void *grow(void *array, size_t nr, size_t *max, size_t size)
+{
+	size_t more = *max ? 2 * *max : 16;
+	void *grown;
+
+	if (nr < *max)
+		return array;
+	grown = reallocarray(array, more, size);
+	if (grown)
+		*max = more;
+	return grown;
+}
+
+static int add_change(struct core_input *input, const struct engine_change *change)
+{
+	void *grown = grow(input->changes, input->nr_changes, &input->max_changes, sizeof(*change));
+
+	if (!grown)
+		return -ENOMEM;
+	input->changes = grown;
+	input->changes[input->nr_changes++] = *change;
+	return 0;
+}
+
+static int add_sample(struct core_input *input, const struct vm_sample *sample)
+{
+	void *grown = grow(input->samples, input->nr_samples, &input->max_samples, sizeof(*sample));
+
+	if (!grown)
+		return -ENOMEM;
+	input->samples = grown;
+	input->samples[input->nr_samples++] = *sample;
+	return 0;
+}
+
+static int add_result(struct core_input *input, const struct engine_result *result)
+{
+	void *grown = grow(input->results, input->nr_results, &input->max_results, sizeof(*result));
+
+	if (!grown)
+		return -ENOMEM;
+	input->results = grown;
+	input->results[input->nr_results++] = *result;
+	return 0;
+}
+
+/* ---- groups ---- */
+
+static int bring_root(struct core *core, struct core_input *input)
+{
+	struct engine_change change = {
+		.type = ENGINE_GROUP_KNOBS, .id = MEMCG_ROOT_ID, .knobs = core->root->knobs
+	};
+
+	if (core->root->told || core->root->telling)
+		return 0;
+	core->root->telling = true;
+	return add_change(input, &change);
+}
+
+/* A group and those above it, the highest first. */
+static int bring_group(struct core_input *input, struct core_group *group)
+{
+	struct core_group *path[MEMCG_MAX_DEPTH + 1];
+	size_t depth = 0;
+	int r;
+
+	for (; group && !group->told && !group->telling; group = group->parent)
+		path[depth++] = group;
+	while (depth > 0) {
+		struct core_group *next = path[--depth];
+		struct engine_change change = {
+			.type = ENGINE_GROUP_NEW,
+			.id = next->id,
+			.parent = next->parent->id,
+			.knobs = next->knobs,
+		};
+
+		r = add_change(input, &change);
+		if (r < 0)
+			return r;
+		next->telling = true;
+	}
+	return 0;
+}
+
+/* Those that nobody is in. One with a group below it is not idle before that one is gone. */
+static int take_back_groups(struct core *core, struct core_input *input)
+{
+	struct core_group *group;
+
+	DL_FOREACH (core->idle_groups, group) {
+		struct engine_change change = { .type = ENGINE_GROUP_GONE, .id = group->id };
+
+		if (group->told && add_change(input, &change) < 0)
+			return -ENOMEM;
+		group->leaving = true;
+	}
+	return 0;
+}
+
+/* ---- VMs ---- */
+
+static int bring_vm(struct core *core, struct core_vm *vm, struct core_input *input)
+{
+	struct engine_change change = {
+		.type = ENGINE_VM_NEW,
+		.parent = vm->group->id,
+		.knobs = vm->knobs,
+		.attrs = vm->attrs,
+		.state = core_vm_state(core, vm, core->now),
+	};
+	int r;
+
+	if (!vm->id) {
+		r = core_vm_set_id(core, vm, core->next_id++);
+		if (r < 0)
+			return r;
+	}
+	r = bring_group(input, vm->group);
+	if (r < 0)
+		return r;
+	change.id = vm->telling = vm->id;
+	return add_change(input, &change);
+}
+
+static int change_vm(struct core *core, struct core_vm *vm, struct core_input *input)
+{
+	struct engine_change change = { .id = vm->id,
+		.knobs = vm->knobs,
+		.attrs = vm->attrs,
+		.state = core_vm_state(core, vm, core->now) };
+	bool differs[] = {
+		vm->again || !core_same_knobs(&vm->knobs, &vm->told.knobs),
+		vm->again || !core_same_attrs(&vm->attrs, &vm->told.attrs),
+		vm->cancel,
+		vm->again || change.state != vm->told.state,
+	};
+	static const enum engine_change_type types[] = { ENGINE_GROUP_KNOBS, ENGINE_VM_ATTRS,
+		ENGINE_VM_CANCEL, ENGINE_VM_STATE };
+
+	for (size_t i = 0; i < sizeof(types) / sizeof(types[0]); i++) {
+		change.type = types[i];
+		if (differs[i] && add_change(input, &change) < 0)
+			return -ENOMEM;
+	}
+	return 0;
+}
+
+/* What differs of one VM. */
+static int tell_vm(struct core *core, struct core_vm *vm, struct core_input *input)
+{
+	struct engine_change gone = { .type = ENGINE_VM_GONE, .id = vm->told.id };
+	bool is_new = !vm->told.id || vm->drop;
+	struct vm_sample sample;
+	int r = 0;
+
+	vm->telling = 0;
+	if (vm->told.id && vm->drop)
+		r = add_change(input, &gone);
+	if (r < 0 || vm->gone || !vm->has_info)
+		return r;
+	r = is_new ? bring_vm(core, vm, input) : change_vm(core, vm, input);
+	if (r < 0)
+		return r;
+	if (vm->has_result && vm->result.id == vm->told.id && !is_new) {
+		r = add_result(input, &vm->result);
+		if (r < 0)
+			return r;
+	}
+	core_vm_sample(core, vm, core->now, &sample);
+	if (is_new || vm->again || !vm->told.sampled ||
+		!core_same_sample(&sample, &vm->told.sample))
+		r = add_sample(input, &sample);
+	return r;
+}
+
+static int build(struct core *core, struct core_input *input)
+{
+	struct core_vm *vm;
+	int r;
+
+	input->nr_changes = input->nr_samples = input->nr_results = input->nr_requests = 0;
+	r = bring_root(core, input);
+	if (r < 0)
+		return r;
+	DL_FOREACH2(core->dirty, vm, dirty_next)
+	{
+		r = tell_vm(core, vm, input);
+		if (r < 0)
+			return r;
+	}
+	r = take_back_groups(core, input);
+	if (r < 0)
+		return r;
+	core_job_requests(core, input);
+	return 0;
+}
+
+/* ---- after the tick ---- */
+
+static bool knows(const struct core *core, uint64_t id)
+{
+	struct engine_view view;
+
+	return engine_view(core->engine, id, &view) == 0;
+}
+
+/* Groups of the input: those brought are told now, or to be told again. */
+static void settle_groups(struct core *core, const struct core_input *input, int error)
+{
+	struct core_group *group, *next;
+
+	for (size_t i = 0; i < input->nr_changes; i++) {
+		const struct engine_change *change = &input->changes[i];
+
+		if (change->type != ENGINE_GROUP_NEW && change->type != ENGINE_GROUP_KNOBS)
+			continue;
+		group = core_group_by_id(core, change->id);
+		if (!group || !group->telling)
+			continue;
+		group->telling = false;
+		if (error == -ENOMEM && change->type == ENGINE_GROUP_KNOBS)
+			continue;
+		group->told = error == 0 || knows(core, group->id);
+	}
+	DL_FOREACH_SAFE(core->idle_groups, group, next)
+	{
+		bool leaving = group->leaving;
+
+		/* One that got idle by this tick, or that the engine could not let go, is next. */
+		group->leaving = false;
+		if (!leaving || (group->told && error == -ENOMEM && knows(core, group->id))) {
+			core->changed = true;
+			continue;
+		}
+		DL_DELETE(core->idle_groups, group);
+		core_group_put(core, group->parent);
+		core->nr_groups--;
+		core_group_free(core, group);
+	}
+}
+
+static void forget_told(struct core *core, struct core_vm *vm)
+{
+	core_group_put(core, vm->told.group);
+	memset(&vm->told, 0, sizeof(vm->told));
+}
+
+/* At the next tick; what fails for another reason than memory waits until the VM is due. */
+static void tell_again(struct core *core, struct core_vm *vm, int error)
+{
+	vm->again = true;
+	if (error == -ENOMEM)
+		core_vm_dirty(core, vm);
+}
+
+/* The engine has taken the VM as it is in the input; after an error perhaps not. */
+static void settle_vm(struct core *core, struct core_vm *vm, int error)
+{
+	uint64_t telling = vm->telling;
+
+	vm->telling = 0;
+	if (vm->drop) {
+		forget_told(core, vm);
+		vm->drop = false;
+	}
+	if (vm->gone) {
+		core_vm_reap(core, vm);
+		return;
+	}
+	if (!vm->has_info)
+		return;
+	if (error && !knows(core, vm->id)) {
+		forget_told(core, vm);
+		tell_again(core, vm, error);
+		return;
+	}
+	if (telling) {
+		vm->told.id = telling;
+		core_group_ref(core, vm->group);
+		vm->told.group = vm->group;
+	} else if (vm->told.state != core_vm_state(core, vm, core->now))
+		core_say(core, CORE_LOG_INFO, vm, "%s -> %s", engine_vm_state_name(vm->told.state),
+			engine_vm_state_name(core_vm_state(core, vm, core->now)));
+	vm->told.knobs = vm->knobs;
+	vm->told.attrs = vm->attrs;
+	vm->told.state = core_vm_state(core, vm, core->now);
+	core_vm_sample(core, vm, core->now, &vm->told.sample);
+	vm->told.sampled = true;
+	vm->again = false;
+	if (error == -ENOMEM)
+		tell_again(core, vm, error);
+	else
+		vm->cancel = vm->has_result = false;
+}
+
+static void settle(struct core *core, const struct core_input *input, int error)
+{
+	struct core_vm *vm, *next, *dirty = core->dirty;
+
+	core->dirty = NULL;
+	core->changed = false;
+	DL_FOREACH_SAFE2(dirty, vm, next, dirty_next)
+	{
+		DL_DELETE2(dirty, vm, dirty_prev, dirty_next);
+		vm->dirty = false;
+		settle_vm(core, vm, error);
+	}
+	settle_groups(core, input, error);
+	core_job_told(core, error);
+	if (error && error != core->tick_error)
+		core_say(core, CORE_LOG_ERROR, NULL,
+			"a decision could not use all of its input: %s%s", strerror(-error),
+			error == -ENOMEM ? "; it is told again" : " (a fault of this program)");
+	core->tick_error = error;
+}
+
+static void tell_names(struct core *core, const struct core_input *input)
+{
+	for (size_t i = 0; core->on_name && i < input->nr_changes; i++) {
+		const struct engine_change *change = &input->changes[i];
+		struct core_group *group;
+		struct core_vm *vm;
+
+		if (change->type == ENGINE_GROUP_NEW) {
+			group = core_group_by_id(core, change->id);
+			core->on_name(core->on_ctx, change->id, NULL, group->path);
+		} else if (change->type == ENGINE_VM_NEW) {
+			vm = core_vm_by_id(core, change->id);
+			core->on_name(core->on_ctx, change->id, &vm->uuid, vm->name);
+		}
+	}
+}
+
+/* ---- output ---- */
+
+static void keep_event(struct core *core, const struct engine_event *event)
+{
+	if (core->nr_events == CORE_EVENTS) {
+		core->first_event = (core->first_event + 1) % CORE_EVENTS;
+		core->nr_events--;
+		core->lost_events++;
+	}
+	core->events[(core->first_event + core->nr_events++) % CORE_EVENTS] = *event;
+}
+
+static void take_event(struct core *core, const struct engine_event *event)
+{
+	struct core_vm *vm;
+
+	keep_event(core, event);
+	core_say_event(core, event);
+	core_job_event(core, event);
+	if (event->type != ENGINE_EVENT_ASK_CAME && event->type != ENGINE_EVENT_ASK_FAILED)
+		return;
+	vm = core_vm_by_id(core, event->id);
+	if (vm && vm->job && event->b > 0)
+		core_job_came(core, vm->job, (uint64_t)event->b);
+}
+
+static void take_action(struct core *core, const struct engine_action *action)
+{
+	struct core_vm *vm = core_vm_by_id(core, action->id);
+
+	/* Not where nothing may be done: the engine knows that, and this is the last gate. */
+	if (!vm || vm->gone || !core->config.engine.act || !vm->attrs.act)
+		return;
+	core_say_action(core, vm, action);
+	vm->job = action->reason.job;
+	lane_want_target(
+		&vm->lane, action->seq, core_bytes(action->target), core_bytes(action->ceiling));
+	core_vm_ready(core, vm);
+}
+
+uint64_t core_tick_due(const struct core *core)
+{
+	const struct core_config *config = &core->config;
+	uint64_t due = core->last_tick + config->tick_max_us;
+	uint64_t soonest = core->last_tick + config->tick_min_us;
+
+	if (!core->ticked)
+		return 0;
+	if (core->changed)
+		due = soonest < due ? soonest : due;
+	if (core->engine_next < due)
+		due = core->engine_next > soonest ? core->engine_next : soonest;
+	return due;
+}
+
+int core_tick(struct core *core, uint64_t now)
+{
+	struct core_input *in = &core->input;
+	struct engine_output output = { 0 };
+	struct engine_input input;
+	int r;
+
+	core->ticked = true;
+	core->last_tick = now;
+	r = build(core, in);
+	if (r < 0) {
+		struct core_group *group, *next;
+
+		HASH_ITER (hh, core->groups, group, next)
+			group->telling = group->leaving = false;
+		return r;
+	}
+	tell_names(core, in);
+	input = (struct engine_input){
+		.now = now,
+		.pool = core->pool_changed ? &core->pool : NULL,
+		.changes = in->changes,
+		.nr_changes = in->nr_changes,
+		.samples = in->samples,
+		.nr_samples = in->nr_samples,
+		.results = in->results,
+		.nr_results = in->nr_results,
+		.requests = in->requests,
+		.nr_requests = in->nr_requests,
+	};
+	r = engine_tick(core->engine, &input, &output);
+	if (core->on_tick)
+		core->on_tick(core->on_ctx, &input, r, &output);
+	core->ticks++;
+	core->pool_changed = false;
+	settle(core, in, r);
+
+	core->engine_next = output.next;
+	engine_pool_view(core->engine, &core->view);
+	core_say_view(core);
+	for (size_t i = 0; i < output.nr_events; i++)
+		take_event(core, &output.events[i]);
+	for (size_t i = 0; i < output.nr_actions; i++)
+		take_action(core, &output.actions[i]);
+	return r == -ENOMEM ? r : 0;
+}

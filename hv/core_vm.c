@@ -1,0 +1,447 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/*
+ * VMs: how they come and go, what their descriptions say, and whether their statistics move.
+ *
+ * What a call brings that was made before is not always of now: after a reboot the statistics are
+ * not (struct core_vm.life), after a move or a restart nothing is (its id is another).
+ */
+#include <config.h>
+
+#include "hv/core_internal.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "common/size.h"
+
+struct core_vm *core_vm_find(const struct core *core, const struct hv_uuid *uuid)
+{
+	struct core_vm *vm;
+
+	HASH_FIND(hh, core->vms, uuid, sizeof(*uuid), vm);
+	return vm;
+}
+
+struct core_vm *core_vm_by_id(const struct core *core, uint64_t id)
+{
+	struct core_vm *vm;
+
+	HASH_FIND(hh_id, core->vms_by_id, &id, sizeof(id), vm);
+	return vm;
+}
+
+int core_vm_set_id(struct core *core, struct core_vm *vm, uint64_t id)
+{
+	if (vm->id)
+		HASH_DELETE(hh_id, core->vms_by_id, vm);
+	vm->id = id;
+	if (id == 0)
+		return 0;
+	HASH_ADD(hh_id, core->vms_by_id, id, sizeof(vm->id), vm);
+	if (!vm->hh_id.tbl) {
+		vm->id = 0;
+		return -ENOMEM;
+	}
+	return 0;
+}
+
+/* ---- coming and going ---- */
+
+/* Who is seen for the first time while we watch has just come, and so has who is starting. */
+static void start_life(struct core *core, struct core_vm *vm, uint64_t now, enum hv_run_state run)
+{
+	vm->run = run;
+	vm->arriving = core->listed || run == HV_STARTING;
+	vm->ran = run == HV_RUNNING || (run == HV_PAUSED && !core->listed);
+	vm->arrived = now;
+	vm->driver = false;
+	core_vm_forget_stats(vm, now);
+
+	vm->lane.want_info = true;
+	vm->due = now + core->config.vm_us;
+	DL_APPEND2(core->due, vm, due_prev, due_next);
+	core_vm_ready(core, vm);
+}
+
+int core_vm_add(struct core *core, uint64_t now, const struct hv_listed *listed)
+{
+	struct core_vm *vm;
+
+	if (core->nr_vms >= CORE_MAX_VMS)
+		return -ENOSPC;
+	vm = calloc(1, sizeof(*vm));
+	if (!vm)
+		return -ENOMEM;
+	vm->uuid = listed->uuid;
+	vm->name = strdup(listed->name);
+	if (!vm->name)
+		goto fail;
+	HASH_ADD(hh, core->vms, uuid, sizeof(vm->uuid), vm);
+	if (!vm->hh.tbl)
+		goto fail;
+	core->nr_vms++;
+	lane_init(&vm->lane, &vm->uuid);
+	vm->soft_source = "none";
+	vm->listed = core->list_nr;
+	start_life(core, vm, now, listed->state);
+	return 0;
+fail:
+	free(vm->name);
+	free(vm);
+	return -ENOMEM;
+}
+
+/* One that had gone, and whose last call is still out, is there again. */
+void core_vm_back(
+	struct core *core, struct core_vm *vm, uint64_t now, const struct hv_listed *listed)
+{
+	vm->gone = false;
+	start_life(core, vm, now, listed->state);
+}
+
+static void leave_lists(struct core *core, struct core_vm *vm)
+{
+	core_vm_not_ready(core, vm);
+	if (vm->due_prev) {
+		DL_DELETE2(core->due, vm, due_prev, due_next);
+		vm->due_prev = vm->due_next = NULL;
+	}
+}
+
+/* Forgets all that is of one life only, so that one that comes back starts anew. */
+static void end_life(struct core *core, struct core_vm *vm)
+{
+	struct lane *lane = &vm->lane;
+
+	vm->life++;
+	lane->want_info = lane->want_target = lane->want_period = lane->want_stats = false;
+	lane->applied_seq = vm->stats_seq = vm->process_seq = 0;
+	core_group_put(core, vm->group);
+	vm->group = NULL;
+	vm->has_info = vm->info_failing = vm->info_again = false;
+	vm->stats_failing = vm->target_failing = vm->period_failing = false;
+	vm->has_stats = vm->actual_known = vm->has_result = vm->cancel = false;
+	vm->process = (struct hv_process){ 0 };
+	vm->said_failed = vm->said_contended = vm->said_short = vm->said_silent = false;
+	vm->nr_stats = vm->job = 0;
+	vm->actual_high = vm->stats_actual = 0;
+	vm->again = false;
+}
+
+void core_vm_leave(struct core *core, struct core_vm *vm)
+{
+	if (vm->told.id)
+		core_say(core, CORE_LOG_INFO, vm, "has gone");
+	leave_lists(core, vm);
+	end_life(core, vm);
+	vm->gone = vm->drop = true;
+	core_vm_set_id(core, vm, 0);
+	if (vm->told.id)
+		core_vm_dirty(core, vm);
+	else
+		core_vm_reap(core, vm);
+}
+
+void core_vm_free(struct core *core, struct core_vm *vm)
+{
+	leave_lists(core, vm);
+	if (vm->dirty)
+		DL_DELETE2(core->dirty, vm, dirty_prev, dirty_next);
+	core_vm_set_id(core, vm, 0);
+	HASH_DELETE(hh, core->vms, vm);
+	core->nr_vms--;
+	core_group_put(core, vm->group);
+	core_group_put(core, vm->told.group);
+	free(vm->problem);
+	free(vm->name);
+	free(vm);
+}
+
+void core_vm_reap(struct core *core, struct core_vm *vm)
+{
+	if (vm->gone && !vm->told.id && !vm->lane.busy)
+		core_vm_free(core, vm);
+}
+
+void core_vm_drop_target(struct core *core, struct core_vm *vm, int error)
+{
+	if (!vm->lane.want_target)
+		return;
+	lane_drop_target(&vm->lane);
+	core_vm_ready(core, vm);
+	if (!error)
+		return;
+	vm->has_result = true;
+	vm->result = (struct engine_result){ .id = vm->id, .seq = vm->lane.seq, .error = error };
+	core_vm_dirty(core, vm);
+}
+
+void core_vm_forget_stats(struct core_vm *vm, uint64_t now)
+{
+	vm->base = vm->moved = false;
+	vm->watched = now;
+	vm->readings = 0;
+}
+
+/* The guest starts over or goes on after a rest: what runs is cancelled, old targets are not
+ * replayed. */
+static void start_over(struct core *core, struct core_vm *vm, uint64_t now)
+{
+	vm->life++;
+	vm->cancel = vm->told.id != 0;
+	core_vm_drop_target(core, vm, 0);
+	core_vm_forget_stats(vm, now);
+	if (vm->has_info && vm->balloon)
+		vm->lane.want_stats = true;
+	core_vm_ready(core, vm);
+	core_vm_dirty(core, vm);
+}
+
+void core_vm_reboot(struct core *core, struct core_vm *vm, uint64_t now)
+{
+	if (!vm->arriving)
+		core_say(core, CORE_LOG_INFO, vm,
+			"rebooted: it counts in full until its driver is seen");
+	vm->arriving = true;
+	vm->arrived = now;
+	vm->driver = false;
+	start_over(core, vm, now);
+	core_vm_assess(core, vm, now);
+}
+
+void core_vm_run(struct core *core, struct core_vm *vm, uint64_t now, enum hv_run_state run)
+{
+	enum hv_run_state old = vm->run;
+
+	if (run == old)
+		return;
+	vm->run = run;
+	if (run == HV_STARTING) {
+		core_vm_reboot(core, vm, now);
+	} else if (run == HV_PAUSED) {
+		core_vm_drop_target(core, vm, 0);
+	} else {
+		if (!vm->ran || old == HV_STARTING)
+			vm->arrived = now;
+		else
+			start_over(core, vm, now);
+		vm->ran = true;
+		vm->lane.want_stats = vm->has_info && vm->balloon;
+		core_vm_period(core, vm);
+		core_vm_ready(core, vm);
+	}
+	core_vm_assess(core, vm, now);
+}
+
+/* ---- the description ---- */
+
+/* Statistics that are off are switched on, where that is ours to do. */
+void core_vm_period(struct core *core, struct core_vm *vm)
+{
+	const struct core_config *config = &core->config;
+
+	if (!config->engine.act || !vm->has_info || !vm->attrs.act || !vm->balloon ||
+		vm->period_s > 0 || vm->run != HV_RUNNING || config->stats_period_s == 0)
+		return;
+	vm->lane.period_s = config->stats_period_s;
+	vm->lane.want_period = true;
+	core_vm_ready(core, vm);
+}
+
+static void say_problem(struct core *core, struct core_vm *vm, const char *problem)
+{
+	if (*problem && (!vm->problem || strcmp(vm->problem, problem)))
+		core_say(core, CORE_LOG_WARNING, vm, "of its settings this is not used: %s",
+			problem);
+	free(vm->problem);
+	vm->problem = *problem ? strdup(problem) : NULL; /* NULL: it will be said once more */
+}
+
+static const char *limit_text(uint64_t pages, char *text, size_t size)
+{
+	return pages == PAGES_UNLIMITED ? "none" : size_format(core_bytes(pages), text, size);
+}
+
+static void say_description(
+	struct core *core, const struct core_vm *vm, const struct core_resolved *resolved)
+{
+	char maximum[SIZE_TEXT], soft[SIZE_TEXT], old[SIZE_TEXT];
+	uint64_t limit = resolved->knobs.soft_limit;
+
+	if (!vm->has_info)
+		core_say(core, CORE_LOG_INFO, vm,
+			"found: maximum %s, soft limit %s (%s), group %s%s",
+			size_format(core_bytes(resolved->attrs.maximum), maximum, sizeof(maximum)),
+			limit_text(limit, soft, sizeof(soft)), resolved->soft_source,
+			resolved->group, resolved->attrs.act ? "" : ", not managed");
+	else if (limit != vm->knobs.soft_limit)
+		core_say(core, CORE_LOG_INFO, vm, "soft limit %s (%s) -> %s (%s)",
+			limit_text(vm->knobs.soft_limit, old, sizeof(old)), vm->soft_source,
+			limit_text(limit, soft, sizeof(soft)), resolved->soft_source);
+}
+
+/* The group of that path, or "/" where there are too many. */
+static int find_group(struct core *core, const char *path, struct core_group **ret_group)
+{
+	int r = core_group_get(core, path, ret_group);
+
+	if (r != -ENOSPC)
+		return r;
+	if (!core->said_groups)
+		core_say(core, CORE_LOG_ERROR, NULL,
+			"there are %d groups, and no more are made: VMs of others are put into /",
+			CORE_MAX_GROUPS);
+	core->said_groups = true;
+	return core_group_get(core, "/", ret_group);
+}
+
+/* Another group is another life towards the engine: the old id goes, a new one comes, in one tick.
+ */
+static void change_group(struct core *core, struct core_vm *vm, struct core_group *group)
+{
+	if (vm->group == group) {
+		core_group_put(core, group);
+		return;
+	}
+	core_group_put(core, vm->group);
+	vm->group = group;
+	if (!vm->told.id)
+		return;
+	core_say(core, CORE_LOG_INFO, vm, "moves from group %s to %s", vm->told.group->path,
+		group->path);
+	vm->drop = true;
+	vm->has_result = false;
+	core_vm_set_id(core, vm, 0);
+	lane_drop_target(&vm->lane);
+	core_vm_ready(core, vm);
+	vm->lane.applied_seq = vm->stats_seq = vm->process_seq = 0;
+}
+
+void core_vm_info(struct core *core, struct core_vm *vm, uint64_t now, const struct hv_info *info)
+{
+	struct core_resolved resolved;
+	struct core_group *group;
+
+	if (core_resolve(&core->config, info, &resolved) < 0) {
+		if (!vm->info_failing)
+			core_say(core, CORE_LOG_WARNING, vm,
+				"has no maximum memory: it is left alone");
+		vm->info_failing = true;
+		return;
+	}
+	vm->info_again = find_group(core, resolved.group, &group) < 0;
+	if (vm->info_again)
+		return;
+	change_group(core, vm, group);
+	say_description(core, vm, &resolved);
+	say_problem(core, vm, resolved.problem);
+
+	if (!vm->has_info || (vm->period_s == 0 && info->stats_period_s > 0)) {
+		vm->watched = now;
+		vm->readings = 0;
+	}
+	if (!vm->has_info)
+		vm->lane.want_stats = info->balloon && vm->ran;
+	if (!info->balloon) { /* fixed size */
+		core_vm_actual(vm, info->maximum);
+	}
+	vm->knobs = resolved.knobs;
+	vm->attrs = resolved.attrs;
+	vm->soft_source = resolved.soft_source;
+	vm->balloon = info->balloon;
+	vm->period_s = info->stats_period_s;
+	vm->has_info = true;
+	vm->info_failing = false;
+	core_vm_period(core, vm);
+	core_vm_ready(core, vm);
+	core_vm_assess(core, vm, now);
+}
+
+/* ---- statistics ---- */
+
+void core_vm_actual(struct core_vm *vm, uint64_t actual)
+{
+	vm->actual = actual;
+	vm->actual_known = true;
+	if (actual > vm->actual_high)
+		vm->actual_high = actual;
+}
+
+/* Whether the guest has answered since they were last read. */
+static bool has_moved(const struct core_vm *vm, const struct hv_stats *stats)
+{
+	return vm->base && (stats->known & HV_STAT_LAST_UPDATE) &&
+	       stats->last_update != vm->stats.last_update;
+}
+
+void core_vm_stats(
+	struct core *core, struct core_vm *vm, uint64_t now, const struct hv_stats *stats)
+{
+	uint64_t before = vm->stats.last_update;
+	bool moved = has_moved(vm, stats);
+
+	if (stats->known & HV_STAT_ACTUAL)
+		core_vm_actual(vm, stats->actual);
+	if (moved) {
+		vm->moved = vm->driver = true;
+		vm->moved_at = now;
+		vm->arriving = false;
+	}
+	/* Made since the last reading; where they did not move, perhaps within the same second. */
+	if (moved || vm->actual_high > vm->stats_actual)
+		vm->stats_actual = vm->actual_high;
+	vm->actual_high = vm->actual_known ? vm->actual : 0;
+
+	vm->stats = *stats;
+	if (stats->known & HV_STAT_LAST_UPDATE)
+		vm->base = true;
+	else
+		vm->stats.last_update = before;
+	if (vm->readings < 2)
+		vm->readings++;
+	vm->has_stats = true;
+	vm->nr_stats++;
+	vm->stats_seq = vm->lane.applied_seq;
+	core_vm_assess(core, vm, now);
+}
+
+/* Over its soft limit, and silent: a tenant must not opt out without being seen. */
+static void look_for_silence(struct core *core, struct core_vm *vm, uint64_t now)
+{
+	struct engine_view view;
+
+	if (core_vm_fresh(core, vm, now) || vm->run != HV_RUNNING || vm->arriving || !vm->balloon) {
+		vm->said_silent = false;
+		return;
+	}
+	if (vm->said_silent || !vm->attrs.act || vm->readings < 2 ||
+		engine_view(core->engine, vm->told.id, &view) < 0 ||
+		(view.excess == 0 && view.excess_via == 0))
+		return;
+	vm->said_silent = true;
+	core_say(core, CORE_LOG_WARNING, vm,
+		"is in excess of its soft limit and cannot be asked: its balloon statistics do not "
+		"move; look at the guest's balloon driver and the statistics' period");
+}
+
+/* Once every vm_us. */
+void core_vm_due(struct core *core, struct core_vm *vm, uint64_t now)
+{
+	DL_DELETE2(core->due, vm, due_prev, due_next);
+	vm->due = now + core->config.vm_us;
+	DL_APPEND2(core->due, vm, due_prev, due_next);
+
+	if (!vm->has_info || vm->info_again)
+		vm->lane.want_info = true;
+	/* One that comes in by migration is not called: it could take very long. */
+	if (vm->has_info && vm->balloon && vm->ran)
+		vm->lane.want_stats = true;
+	core_vm_ready(core, vm);
+	if (vm->again)
+		core_vm_dirty(core, vm);
+	core_vm_assess(core, vm, now);
+	if (vm->told.id)
+		look_for_silence(core, vm, now);
+}
