@@ -425,6 +425,9 @@ static bool take_answer(struct core *core, uint64_t now, const struct hv_event *
 
 void core_event(struct core *core, uint64_t now, const struct hv_event *event)
 {
+	/* What the backend has to say beside its answer. */
+	if (event->message && event->error == 0)
+		core_say(core, CORE_LOG_NOTICE, NULL, "%s", event->message);
 	if (take_answer(core, now, event))
 		return;
 	switch (event->type) {

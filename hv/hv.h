@@ -168,7 +168,7 @@ struct hv_event {
 	enum hv_event_type type;
 	uint64_t token;
 	int error;
-	char *message; /* of an error, for the operator; may be NULL */
+	char *message; /* of an error, or a note without one, for the operator; may be NULL */
 	struct hv_uuid uuid;
 	union {
 		struct {

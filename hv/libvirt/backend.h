@@ -1,0 +1,147 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/*
+ * backend: what the files of the libvirt backend share. Not for others.
+ *
+ *   libvirt.c   the table: open, close, submit, next
+ *   control.c   the control connection: connecting, events, listing
+ *   workers.c   the calls that may hang, and who makes them
+ *   perform.c   each call, step by step
+ *   watch.c     PSI, and the thread that looks for processes
+ *   queue process smaps domxml calls   know nothing of this
+ *
+ * Life: every thread and every domain event that is registered with libvirt has a reference of
+ * the handle. Threads are detached, so nobody waits for them; when close() set `stopping` they
+ * leave at the next opportunity, one that hangs when its call returns, and the last one frees all.
+ */
+#ifndef BALLAST_HV_LIBVIRT_BACKEND_H
+#define BALLAST_HV_LIBVIRT_BACKEND_H
+
+#include <stdatomic.h>
+
+#include "hv/libvirt/calls.h"
+#include "hv/libvirt/libvirt.h"
+#include "hv/libvirt/process.h"
+#include "hv/libvirt/queue.h"
+
+/*
+ * libvirtd serves five requests of a connection and twenty of all its clients at once: each worker
+ * has a connection, and together they leave most of it to others.
+ */
+#define LV_WORKERS 8
+/*
+ * With that many calls hung no other is started, so that others get at libvirtd. Those that were
+ * out already when the last of them turned out to hang may add to it, up to LV_WORKERS.
+ */
+#define LV_HUNG_MAX 4
+/* Calls that wait: a call for each of ten thousand VMs and some more. */
+#define LV_WAITING_MAX 16384
+/* Notice a frozen libvirtd within keepalive's interval x count and one interval more. */
+#define LV_KEEPALIVE_S	   2
+#define LV_KEEPALIVE_COUNT 3
+
+struct lv_job {
+	struct lv_item item; /* the answer; first: the queue frees the job by it */
+	struct hv_call call;
+	struct lv_job *next;
+};
+
+struct lv_jobs {
+	struct lv_job *head, *tail;
+};
+
+struct lv_worker {
+	struct hv *hv;
+	bool busy;
+	uint64_t since;	    /* of the call */
+	virConnectPtr conn; /* the worker's own */
+	uint64_t generation;
+};
+
+/* What was told once: a call or flag that this libvirt does not know. */
+enum lv_lack {
+	LV_NO_BULK_STATE,
+	LV_NO_CONFIG_PARAMETERS,
+	LV_NO_MEMORY_FLAGS,
+	LV_NR_LACKS,
+};
+
+#define LV_EVENTS 6
+
+struct hv {
+	atomic_uint refs;
+	const struct libvirt_calls *calls;
+	char *uri;     /* NULL: libvirt's default */
+	char *meminfo; /* path */
+	struct lv_queue queue;
+	struct processes *processes;
+	int stop_fd; /* readable once stopping */
+	int psi_fd;  /* -1: none */
+	char *notes; /* for the first HV_EVENT_UP */
+	atomic_bool lacks[LV_NR_LACKS];
+	atomic_bool no_process; /* no QEMU of this host is behind the connection */
+	atomic_bool remote;	/* another host is */
+
+	pthread_mutex_t lock; /* for all below */
+	pthread_cond_t control_cond, worker_cond, process_cond;
+	int timer; /* wakes the event loop; -1: there is none */
+	bool stopping;
+	bool connected;	     /* up, as far as is known */
+	bool lost;	     /* the control connection is to be closed */
+	uint64_t generation; /* grows with every connection: workers' older ones are stale */
+	unsigned int nr_conns, nr_callbacks; /* the event loop runs until there are none */
+	unsigned int nr_waiting;
+	struct lv_jobs listing, urgent, normal;
+	struct lv_worker workers[LV_WORKERS];
+	unsigned int nr_workers, nr_idle;
+	bool process_work;
+
+	/* The control thread's. */
+	virConnectPtr conn;
+	int event_ids[LV_EVENTS];
+};
+
+/* ---- libvirt.c ---- */
+struct hv *lv_get(struct hv *hv);
+void lv_put(struct hv *hv);
+uint64_t lv_now(void);
+/* A detached thread with a reference of its own and all signals blocked. */
+int lv_start_thread(struct hv *hv, void *(*run)(void *), void *arg);
+void lv_jobs_add(struct lv_jobs *jobs, struct lv_job *job);
+struct lv_job *lv_jobs_take(struct lv_jobs *jobs);
+/* Gives the answer to the queue; the job is gone. */
+void lv_answer(struct hv *hv, struct lv_job *job);
+void lv_answer_error(struct hv *hv, struct lv_job *job, int error, const char *message);
+/* Lock held: makes the event loop look whether it is still needed. */
+void lv_wake_loop(struct hv *hv);
+
+/* ---- control.c ---- */
+void *lv_event_thread(void *hv);
+void *lv_control_thread(void *hv);
+/* Opens a connection with keepalive; counted, also while it is opened. NULL: see the error. */
+virConnectPtr lv_connect(struct hv *hv);
+void lv_disconnect(struct hv *hv, virConnectPtr conn);
+
+/* ---- workers.c ---- */
+/* Lock held: a worker for what waits, if one is needed and there can be one more. */
+int lv_workers_start(struct hv *hv);
+/* Lock held: calls that are out for too long. */
+unsigned int lv_workers_hung(const struct hv *hv, uint64_t now);
+
+/* ---- perform.c ---- */
+/* On the control connection: HV_LIST, HV_INFO. */
+void lv_perform_control(
+	struct hv *hv, virConnectPtr conn, struct hv_event *event, const struct hv_call *call);
+/* On a worker's connection: HV_STATS, HV_PERIOD, HV_TARGET. */
+void lv_perform_worker(
+	struct hv *hv, virConnectPtr conn, struct hv_event *event, const struct hv_call *call);
+/* Error and message of the call that just failed; "what" says which. */
+void lv_failed(struct hv *hv, virConnectPtr conn, struct hv_event *event, const char *what);
+
+/* ---- watch.c ---- */
+void *lv_pressure_thread(void *hv);
+void *lv_process_thread(void *hv);
+/* Within submit(). */
+void lv_read_processes(struct hv *hv, struct hv_event *event);
+void lv_read_host(struct hv *hv, struct hv_event *event);
+
+#endif

@@ -1,0 +1,41 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/*
+ * domxml: what a domain's description says that ballast needs.
+ *
+ * The text comes from libvirt, but parts of it (metadata) are written by whoever may edit the
+ * domain: no network, no entities, no document type, at most DOMXML_MAX bytes and 256 levels. A
+ * bad attribute of ballast's own element is refused alone and told in hv_info.problem; the others
+ * hold.
+ *
+ * Pure functions on text; any thread.
+ */
+#ifndef BALLAST_HV_LIBVIRT_DOMXML_H
+#define BALLAST_HV_LIBVIRT_DOMXML_H
+
+#include "hv/hv.h"
+
+/* A domain with a thousand disks has 1 MiB. */
+#define DOMXML_MAX (16u << 20)
+
+/* The operator's knobs: <ballast:memory xmlns:ballast='...' soft-limit='2GiB' .../> */
+#define DOMXML_MEMORY_NS "urn:ballast:memory:1"
+/* ballast's own note in live metadata: <ceiling xmlns='...' kib='262144'/> */
+#define DOMXML_CEILING_NS "urn:ballast:ceiling:1"
+
+/* What libvirt says for "no limit", KiB: INT64_MAX bytes. */
+#define DOMXML_UNLIMITED_KIB 9007199254740991ULL
+
+/*
+ * All of *ret_info but the uuid; memtune is that of this description. To be cleared with
+ * hv_info_clear(). -EBADMSG: no XML, no domain, or without name or memory; -E2BIG: too long;
+ * -ENOMEM.
+ */
+int domxml_parse(const char *xml, struct hv_info *ret_info);
+
+/*
+ * The ceiling, in bytes, that the metadata element says (with or without its namespace: libvirt
+ * strips it). -EBADMSG, -E2BIG, -ENOMEM.
+ */
+int domxml_parse_ceiling(const char *xml, uint64_t *ret_bytes);
+
+#endif

@@ -1,0 +1,436 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/* The table of the libvirt backend, and the life of its handle; see libvirt.h and backend.h. */
+#include <config.h>
+
+#include "hv/libvirt/libvirt.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+#include <sys/eventfd.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "hv/libvirt/backend.h"
+#include "hv/pool.h"
+
+/* Some pressure: a twentieth of the time lost within half a second, the least that Linux takes...
+ */
+#define PSI_WINDOW_US 500000
+#define PSI_STALL_US  25000
+/* ...and without CAP_SYS_RESOURCE it takes whole multiples of two seconds only. */
+#define PSI_WINDOW_UNPRIVILEGED_US 2000000
+
+static atomic_uint nr_alive;
+
+unsigned int hv_libvirt_nr_alive(void)
+{
+	return atomic_load(&nr_alive);
+}
+
+uint64_t lv_now(void)
+{
+	struct timespec ts;
+
+	clock_gettime(CLOCK_MONOTONIC, &ts);
+	return (uint64_t)ts.tv_sec * 1000000 + (uint64_t)ts.tv_nsec / 1000;
+}
+
+/* ---- references ---- */
+
+struct hv *lv_get(struct hv *hv)
+{
+	atomic_fetch_add(&hv->refs, 1);
+	return hv;
+}
+
+static void free_jobs(struct lv_jobs *jobs)
+{
+	struct lv_job *job;
+
+	while ((job = lv_jobs_take(jobs)))
+		free(job);
+}
+
+/* Also of what open() made only half. */
+static void free_hv(struct hv *hv)
+{
+	free_jobs(&hv->listing);
+	free_jobs(&hv->urgent);
+	free_jobs(&hv->normal);
+	processes_free(hv->processes);
+	lv_queue_destroy(&hv->queue);
+	if (hv->psi_fd >= 0)
+		close(hv->psi_fd);
+	if (hv->stop_fd >= 0)
+		close(hv->stop_fd);
+	pthread_cond_destroy(&hv->control_cond);
+	pthread_cond_destroy(&hv->worker_cond);
+	pthread_cond_destroy(&hv->process_cond);
+	pthread_mutex_destroy(&hv->lock);
+	free(hv->uri);
+	free(hv->meminfo);
+	free(hv->notes);
+	free(hv);
+	atomic_fetch_sub(&nr_alive, 1);
+}
+
+void lv_put(struct hv *hv)
+{
+	if (hv && atomic_fetch_sub(&hv->refs, 1) == 1)
+		free_hv(hv);
+}
+
+int lv_start_thread(struct hv *hv, void *(*run)(void *), void *arg)
+{
+	sigset_t all, old;
+	pthread_attr_t attr;
+	pthread_t thread;
+	int r;
+
+	sigfillset(&all);
+	lv_get(hv);
+	pthread_attr_init(&attr);
+	pthread_attr_setdetachstate(&attr, PTHREAD_CREATE_DETACHED);
+	/* Signals are the shell's. */
+	pthread_sigmask(SIG_SETMASK, &all, &old);
+	r = pthread_create(&thread, &attr, run, arg);
+	pthread_sigmask(SIG_SETMASK, &old, NULL);
+	pthread_attr_destroy(&attr);
+	if (r != 0)
+		lv_put(hv);
+	return -r;
+}
+
+/* ---- jobs ---- */
+
+void lv_jobs_add(struct lv_jobs *jobs, struct lv_job *job)
+{
+	job->next = NULL;
+	if (jobs->tail)
+		jobs->tail->next = job;
+	else
+		jobs->head = job;
+	jobs->tail = job;
+}
+
+struct lv_job *lv_jobs_take(struct lv_jobs *jobs)
+{
+	struct lv_job *job = jobs->head;
+
+	if (!job)
+		return NULL;
+	jobs->head = job->next;
+	if (!jobs->head)
+		jobs->tail = NULL;
+	return job;
+}
+
+void lv_answer(struct hv *hv, struct lv_job *job)
+{
+	lv_queue_push(&hv->queue, &job->item);
+}
+
+void lv_answer_error(struct hv *hv, struct lv_job *job, int error, const char *message)
+{
+	job->item.event.error = error;
+	job->item.event.message = strdup(message);
+	lv_answer(hv, job);
+}
+
+/* ---- the URI ---- */
+
+const char *hv_libvirt_refusal(const char *uri)
+{
+	size_t scheme;
+
+	if (!uri || !*uri)
+		return NULL;
+	scheme = strcspn(uri, ":+/");
+	if (scheme == 3 && !strncasecmp(uri, "xen", scheme) && uri[scheme])
+		return "Xen is driven by its own backend (libxenctrl and libxenstore), not through "
+		       "libvirt";
+	if ((scheme == 3 && !strncmp(uri, "sim", scheme) && uri[scheme]) ||
+		(scheme == 5 && !strncmp(uri, "fault", scheme) && uri[scheme]))
+		return "this is no URI of libvirt's";
+	return NULL;
+}
+
+static bool handles(const char *uri)
+{
+	return !hv_libvirt_refusal(uri);
+}
+
+/* ---- open and close ---- */
+
+static int init_locks(struct hv *hv)
+{
+	pthread_condattr_t attr;
+
+	pthread_mutex_init(&hv->lock, NULL);
+	pthread_condattr_init(&attr);
+	pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
+	pthread_cond_init(&hv->control_cond, &attr);
+	pthread_cond_init(&hv->worker_cond, &attr);
+	pthread_cond_init(&hv->process_cond, &attr);
+	pthread_condattr_destroy(&attr);
+	return lv_queue_init(&hv->queue);
+}
+
+/* Without PSI the backend works as well: it is said once, with the first HV_EVENT_UP. */
+static int open_pressure(struct hv *hv, const char *path)
+{
+	int r;
+
+	if (!path)
+		return 0;
+	r = pool_open_psi(path, PSI_STALL_US, PSI_WINDOW_US, &hv->psi_fd);
+	if (r == -EINVAL || r == -EPERM)
+		r = pool_open_psi(path, PSI_STALL_US, PSI_WINDOW_UNPRIVILEGED_US, &hv->psi_fd);
+	if (r == 0)
+		return 0;
+	hv->psi_fd = -1;
+	if (asprintf(&hv->notes, "%s: %s: pressure is not watched", path, strerror(-r)) < 0) {
+		hv->notes = NULL;
+		return -ENOMEM;
+	}
+	return 0;
+}
+
+static int new_hv(
+	const struct libvirt_calls *calls, const struct hv_params *params, struct hv **ret_hv)
+{
+	const char *proc = params->proc ? params->proc : "/proc";
+	struct hv *hv = calloc(1, sizeof(*hv));
+	int r;
+
+	if (!hv)
+		return -ENOMEM;
+	hv->calls = calls;
+	hv->psi_fd = hv->stop_fd = hv->timer = -1;
+	r = init_locks(hv);
+	if (r < 0) {
+		free(hv);
+		return r;
+	}
+	atomic_init(&hv->refs, 1);
+	atomic_fetch_add(&nr_alive, 1);
+	for (unsigned int i = 0; i < LV_EVENTS; i++)
+		hv->event_ids[i] = -1;
+	r = -ENOMEM;
+	if (params->uri && !(hv->uri = strdup(params->uri)))
+		goto fail;
+	if (asprintf(&hv->meminfo, "%s/meminfo", proc) < 0) {
+		hv->meminfo = NULL;
+		goto fail;
+	}
+	hv->stop_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+	if (hv->stop_fd < 0) {
+		r = -errno;
+		goto fail;
+	}
+	r = processes_new(proc, &hv->processes);
+	if (r < 0)
+		goto fail;
+	r = open_pressure(hv, params->psi);
+	if (r < 0)
+		goto fail;
+	*ret_hv = hv;
+	return 0;
+fail:
+	lv_put(hv);
+	return r;
+}
+
+/* libvirt prints errors to stderr unless somebody takes them; they are in the events already. */
+static void quiet(void *ctx, virErrorPtr error)
+{
+}
+
+static void wake(int timer, void *opaque)
+{
+	const struct libvirt_calls *calls = opaque;
+
+	calls->event_update_timeout(timer, -1);
+}
+
+void lv_wake_loop(struct hv *hv)
+{
+	if (hv->timer >= 0)
+		hv->calls->event_update_timeout(hv->timer, 0);
+}
+
+static void close_hv(struct hv *hv)
+{
+	uint64_t one = 1;
+	ssize_t n;
+
+	if (!hv)
+		return;
+	pthread_mutex_lock(&hv->lock);
+	hv->stopping = true;
+	hv->connected = false;
+	pthread_cond_broadcast(&hv->control_cond);
+	pthread_cond_broadcast(&hv->worker_cond);
+	pthread_cond_broadcast(&hv->process_cond);
+	n = write(hv->stop_fd, &one, sizeof(one));
+	(void)n; /* an empty counter takes one */
+	lv_wake_loop(hv);
+	pthread_mutex_unlock(&hv->lock);
+	lv_put(hv);
+}
+
+int hv_libvirt_open_with(
+	const struct libvirt_calls *calls, const struct hv_params *params, struct hv **ret_hv)
+{
+	struct hv *hv = NULL;
+	int r;
+
+	if (hv_libvirt_refusal(params->uri))
+		return -EINVAL;
+	r = new_hv(calls, params, &hv);
+	if (r < 0)
+		return r;
+	calls->set_error_func(NULL, quiet);
+	/* Before the first connection, or it gets no events and no keepalive. */
+	hv->timer = calls->event_register_default_impl() < 0
+			    ? -1
+			    : calls->event_add_timeout(-1, wake, (void *)(uintptr_t)calls, NULL);
+	if (hv->timer < 0) {
+		r = -EIO;
+		goto fail;
+	}
+	r = lv_start_thread(hv, lv_event_thread, hv);
+	if (r < 0) {
+		calls->event_remove_timeout(hv->timer);
+		hv->timer = -1;
+		goto fail;
+	}
+	r = lv_start_thread(hv, lv_control_thread, hv);
+	if (r == 0)
+		r = lv_start_thread(hv, lv_process_thread, hv);
+	if (r == 0 && hv->psi_fd >= 0)
+		r = lv_start_thread(hv, lv_pressure_thread, hv);
+	if (r < 0)
+		goto fail;
+	*ret_hv = hv;
+	return 0;
+fail:
+	close_hv(hv);
+	return r;
+}
+
+static int open_hv(const struct hv_params *params, struct hv **ret_hv)
+{
+	return hv_libvirt_open_with(&libvirt_calls, params, ret_hv);
+}
+
+/* ---- calls and events ---- */
+
+static int fd(struct hv *hv)
+{
+	return hv->queue.fd;
+}
+
+static enum hv_event_type answer_of(enum hv_call_type call)
+{
+	switch (call) {
+	case HV_LIST:
+		return HV_EVENT_LISTED;
+	case HV_INFO:
+		return HV_EVENT_INFO;
+	case HV_STATS:
+		return HV_EVENT_STATS;
+	case HV_PERIOD:
+	case HV_TARGET:
+		return HV_EVENT_DONE;
+	case HV_PROCESS:
+		return HV_EVENT_PROCESS;
+	case HV_HOST:
+		return HV_EVENT_HOST;
+	}
+	return HV_EVENT_NONE;
+}
+
+/* Lock held. */
+static int enqueue(struct hv *hv, struct lv_job *job)
+{
+	enum hv_call_type type = job->call.type;
+	int r;
+
+	if (hv->nr_waiting >= LV_WAITING_MAX)
+		return -EAGAIN;
+	if (type == HV_LIST || type == HV_INFO) {
+		lv_jobs_add(&hv->listing, job);
+		pthread_cond_signal(&hv->control_cond);
+		hv->nr_waiting++;
+		return 0;
+	}
+	if (lv_workers_hung(hv, lv_now()) >= LV_HUNG_MAX)
+		return -EAGAIN;
+	r = lv_workers_start(hv);
+	if (r < 0)
+		return r;
+	/* Memory that is needed now does not wait for statistics. */
+	lv_jobs_add(type == HV_TARGET ? &hv->urgent : &hv->normal, job);
+	pthread_cond_signal(&hv->worker_cond);
+	hv->nr_waiting++;
+	return 0;
+}
+
+static int submit(struct hv *hv, const struct hv_call *call)
+{
+	enum hv_event_type answer = answer_of(call->type);
+	struct lv_job *job;
+	bool connected;
+	int r = 0;
+
+	if (answer == HV_EVENT_NONE || (call->type == HV_PERIOD && call->period_s > INT32_MAX))
+		return -EINVAL;
+	job = calloc(1, sizeof(*job));
+	if (!job)
+		return -ENOMEM;
+	job->call = *call;
+	job->item.event.type = answer;
+	job->item.event.token = call->token;
+	job->item.event.uuid = call->uuid;
+	if (call->type == HV_PROCESS || call->type == HV_HOST) {
+		if (call->type == HV_PROCESS)
+			lv_read_processes(hv, &job->item.event);
+		else
+			lv_read_host(hv, &job->item.event);
+		lv_answer(hv, job);
+		return 0;
+	}
+	pthread_mutex_lock(&hv->lock);
+	connected = hv->connected;
+	if (connected)
+		r = enqueue(hv, job);
+	pthread_mutex_unlock(&hv->lock);
+	if (r < 0)
+		free(job);
+	else if (!connected)
+		lv_answer_error(hv, job, -ENOTCONN, "not connected to libvirt");
+	return r;
+}
+
+static int next(struct hv *hv, struct hv_event *ret_event)
+{
+	return lv_queue_take(&hv->queue, ret_event);
+}
+
+const struct hv_backend hv_libvirt = {
+	.name = "libvirt",
+	.loosens = true,
+	.granule = 1 << 20,
+	.handles = handles,
+	.open = open_hv,
+	.close = close_hv,
+	.fd = fd,
+	.submit = submit,
+	.next = next,
+};

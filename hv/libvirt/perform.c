@@ -1,0 +1,491 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/* Each call, step by step; see backend.h. */
+#include <config.h>
+
+#include "hv/libvirt/backend.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "hv/libvirt/domxml.h"
+
+/* libvirt's protocol carries no more. */
+#define PARAMETERS_MAX 16
+
+/* ---- errors ---- */
+
+static int errno_of(int code)
+{
+	switch (code) {
+	case VIR_ERR_NO_MEMORY:
+		return -ENOMEM;
+	case VIR_ERR_NO_DOMAIN:
+		return -ENOENT;
+	case VIR_ERR_NO_CONNECT:
+	case VIR_ERR_INVALID_CONN:
+		return -ENOTCONN;
+	case VIR_ERR_OPERATION_INVALID: /* "domain is not running" */
+		return -ESRCH;
+	case VIR_ERR_INVALID_ARG:
+		return -EINVAL;
+	case VIR_ERR_OPERATION_DENIED:
+	case VIR_ERR_ACCESS_DENIED:
+	case VIR_ERR_AUTH_FAILED:
+	case VIR_ERR_AUTH_CANCELLED:
+	case VIR_ERR_AUTH_UNAVAILABLE:
+		return -EACCES;
+	case VIR_ERR_OPERATION_TIMEOUT: /* "cannot acquire state change lock" */
+		return -ETIMEDOUT;
+	case VIR_ERR_NO_SUPPORT:
+	case VIR_ERR_OPERATION_UNSUPPORTED:
+	case VIR_ERR_ARGUMENT_UNSUPPORTED:
+	case VIR_ERR_CONFIG_UNSUPPORTED:
+		return -EOPNOTSUPP;
+	default:
+		return -EIO;
+	}
+}
+
+static int last_error(const struct hv *hv)
+{
+	virErrorPtr error = hv->calls->get_last_error();
+
+	return errno_of(error ? error->code : VIR_ERR_OK);
+}
+
+/* Another call, connect_is_alive() too, clears the thread's last error: it is copied first. */
+void lv_failed(struct hv *hv, virConnectPtr conn, struct hv_event *event, const char *what)
+{
+	virErrorPtr error = hv->calls->get_last_error();
+
+	event->error = errno_of(error ? error->code : VIR_ERR_OK);
+	free(event->message);
+	if (asprintf(&event->message, "%s: %s", what,
+		    error && error->message ? error->message : "no reason given") < 0)
+		event->message = NULL;
+	if (conn && hv->calls->connect_is_alive(conn) == 0)
+		event->error = -ENOTCONN;
+}
+
+static void failed_with(struct hv_event *event, int error, const char *message)
+{
+	event->error = error;
+	free(event->message);
+	event->message = strdup(message);
+}
+
+/*
+ * This libvirt does not know a call or a flag; the narrower one stands in from now on. Told once,
+ * with the answer, which is no failure for it.
+ */
+static void lacks(struct hv *hv, enum lv_lack lack, struct hv_event *event, const char *message)
+{
+	if (!atomic_exchange(&hv->lacks[lack], true) && !event->message)
+		event->message = strdup(message);
+}
+
+static bool known_to_lack(struct hv *hv, enum lv_lack lack)
+{
+	return atomic_load(&hv->lacks[lack]);
+}
+
+static virDomainPtr look_up(
+	struct hv *hv, virConnectPtr conn, struct hv_event *event, const struct hv_uuid *uuid)
+{
+	virDomainPtr dom = hv->calls->domain_lookup_by_uuid(conn, uuid->bytes);
+
+	if (!dom)
+		lv_failed(hv, conn, event, "looking the domain up");
+	return dom;
+}
+
+/* ---- listing ---- */
+
+/*
+ * A domain that is being started, restored or migrated is there before its memory is; of the
+ * outgoing side of a migration the last moment looks the same, which does no harm.
+ */
+static enum hv_run_state state_of(int state, int reason)
+{
+	switch (state) {
+	case VIR_DOMAIN_SHUTOFF:
+		return HV_OFF;
+	case VIR_DOMAIN_NOSTATE:
+	case VIR_DOMAIN_RUNNING:
+	case VIR_DOMAIN_BLOCKED:
+		return HV_RUNNING;
+	case VIR_DOMAIN_PAUSED:
+		return reason == VIR_DOMAIN_PAUSED_STARTING_UP ||
+				       reason == VIR_DOMAIN_PAUSED_MIGRATION
+			       ? HV_STARTING
+			       : HV_PAUSED;
+	default: /* going down, crashed, asleep: there, but no guest that could answer */
+		return HV_PAUSED;
+	}
+}
+
+/* A name that is too long is refused: libvirt's own drivers take none. */
+static int add_listed(
+	struct hv *hv, struct hv_event *event, virDomainPtr dom, int state, int reason)
+{
+	struct hv_listed *vm = &event->listed.vms[event->listed.nr];
+	const char *name = hv->calls->domain_get_name(dom);
+
+	vm->state = state_of(state, reason);
+	if (vm->state == HV_OFF || !name || strlen(name) > HV_NAME_MAX ||
+		hv->calls->domain_get_uuid(dom, vm->uuid.bytes) < 0)
+		return 0;
+	vm->name = strdup(name);
+	if (!vm->name)
+		return -ENOMEM;
+	event->listed.nr++;
+	return 0;
+}
+
+static int make_room(struct hv_event *event, int nr)
+{
+	event->listed.vms = nr > 0 ? calloc((size_t)nr, sizeof(*event->listed.vms)) : NULL;
+	return nr > 0 && !event->listed.vms ? -ENOMEM : 0;
+}
+
+/* All states with one call, which waits for no domain. -EOPNOTSUPP: not with this libvirt. */
+static int list_in_bulk(struct hv *hv, virConnectPtr conn, struct hv_event *event)
+{
+	virDomainStatsRecordPtr *records;
+	int nr, r;
+
+	nr = hv->calls->connect_get_all_domain_stats(
+		conn, VIR_DOMAIN_STATS_STATE, &records, VIR_CONNECT_GET_ALL_DOMAINS_STATS_ACTIVE);
+	if (nr < 0) {
+		r = last_error(hv);
+		if (r == -EOPNOTSUPP || r == -EINVAL)
+			return -EOPNOTSUPP;
+		lv_failed(hv, conn, event, "listing the domains");
+		return event->error;
+	}
+	r = make_room(event, nr);
+	for (int i = 0; r == 0 && i < nr; i++) {
+		int state = VIR_DOMAIN_NOSTATE, reason = 0;
+
+		virTypedParamsGetInt(
+			records[i]->params, records[i]->nparams, "state.state", &state);
+		virTypedParamsGetInt(
+			records[i]->params, records[i]->nparams, "state.reason", &reason);
+		r = add_listed(hv, event, records[i]->dom, state, reason);
+	}
+	hv->calls->domain_stats_record_list_free(records);
+	return r;
+}
+
+static int list_one_by_one(struct hv *hv, virConnectPtr conn, struct hv_event *event)
+{
+	virDomainPtr *domains;
+	int nr, r;
+
+	nr = hv->calls->connect_list_all_domains(conn, &domains, VIR_CONNECT_LIST_DOMAINS_ACTIVE);
+	if (nr < 0) {
+		lv_failed(hv, conn, event, "listing the domains");
+		return event->error;
+	}
+	r = make_room(event, nr);
+	for (int i = 0; i < nr; i++) {
+		int state, reason;
+
+		/* One that has gone meanwhile is left out. */
+		if (r == 0 && hv->calls->domain_get_state(domains[i], &state, &reason, 0) == 0)
+			r = add_listed(hv, event, domains[i], state, reason);
+		hv->calls->domain_free(domains[i]);
+	}
+	free(domains);
+	return r;
+}
+
+static void drop_listed(struct hv_event *event)
+{
+	for (size_t i = 0; i < event->listed.nr; i++)
+		free(event->listed.vms[i].name);
+	free(event->listed.vms);
+	event->listed.vms = NULL;
+	event->listed.nr = 0;
+}
+
+static int watch_processes(struct hv *hv, const struct hv_event *event)
+{
+	struct hv_uuid *uuids = NULL;
+	int r;
+
+	if (event->listed.nr > 0) {
+		uuids = calloc(event->listed.nr, sizeof(*uuids));
+		if (!uuids)
+			return -ENOMEM;
+	}
+	for (size_t i = 0; i < event->listed.nr; i++)
+		uuids[i] = event->listed.vms[i].uuid;
+	r = processes_set(hv->processes, uuids, event->listed.nr);
+	free(uuids);
+	return r;
+}
+
+static void list(struct hv *hv, virConnectPtr conn, struct hv_event *event)
+{
+	int r = known_to_lack(hv, LV_NO_BULK_STATE) ? -EOPNOTSUPP : list_in_bulk(hv, conn, event);
+
+	if (r == -EOPNOTSUPP) {
+		lacks(hv, LV_NO_BULK_STATE, event,
+			"this libvirt gives no states in bulk: they are read one by one");
+		r = list_one_by_one(hv, conn, event);
+	}
+	if (r == 0)
+		r = watch_processes(hv, event);
+	if (r < 0) {
+		drop_listed(event);
+		event->error = r;
+	}
+}
+
+/* ---- descriptions ---- */
+
+static int read_xml(struct hv *hv, virConnectPtr conn, struct hv_event *event, virDomainPtr dom,
+	unsigned int flags, struct hv_info *ret_info)
+{
+	char *xml = hv->calls->domain_get_xml_desc(dom, flags);
+	int r;
+
+	if (!xml) {
+		lv_failed(hv, conn, event, "reading the domain's description");
+		return event->error;
+	}
+	r = domxml_parse(xml, ret_info);
+	free(xml);
+	if (r < 0)
+		failed_with(event, r, "the domain's description cannot be read");
+	return r;
+}
+
+/* The soft limit of the inactive configuration. -EOPNOTSUPP: this driver does not say it so. */
+static int config_parameters(struct hv *hv, virDomainPtr dom, struct hv_knobs *knobs)
+{
+	virTypedParameter params[PARAMETERS_MAX];
+	int nr = PARAMETERS_MAX;
+	unsigned long long kib;
+
+	memset(params, 0, sizeof(params));
+	if (hv->calls->domain_get_memory_parameters(dom, params, &nr, VIR_DOMAIN_AFFECT_CONFIG) < 0)
+		return -EOPNOTSUPP;
+	if (virTypedParamsGetULLong(params, nr, VIR_DOMAIN_MEMORY_SOFT_LIMIT, &kib) == 1 &&
+		kib < DOMXML_UNLIMITED_KIB) {
+		knobs->has_soft_limit = true;
+		knobs->soft_limit = kib * 1024;
+	}
+	virTypedParamsClear(params, nr);
+	return 0;
+}
+
+/*
+ * The inactive configuration is what the operator set; the live limit counts where that has none,
+ * and for transient domains. A session's libvirt refuses memtune and has it in the description.
+ */
+static int read_memtune(struct hv *hv, virConnectPtr conn, struct hv_event *event, virDomainPtr dom,
+	struct hv_info *info)
+{
+	struct hv_knobs knobs = { 0 };
+	struct hv_info inactive;
+	int persistent = hv->calls->domain_is_persistent(dom), r;
+
+	if (persistent < 0) {
+		lv_failed(hv, conn, event, "reading the domain's configuration");
+		return event->error;
+	}
+	if (!persistent)
+		return 0;
+	if (known_to_lack(hv, LV_NO_CONFIG_PARAMETERS) || config_parameters(hv, dom, &knobs) < 0) {
+		/* Without an answer the limit is not "none": then nothing is told of the domain. */
+		r = read_xml(hv, conn, event, dom, VIR_DOMAIN_XML_INACTIVE, &inactive);
+		if (r < 0)
+			return r;
+		lacks(hv, LV_NO_CONFIG_PARAMETERS, event,
+			"this libvirt gives no memory parameters of the configuration: "
+			"the inactive description is read");
+		knobs = inactive.memtune;
+		memset(&inactive.memtune, 0, sizeof(inactive.memtune));
+		hv_info_clear(&inactive);
+	}
+	if (knobs.has_soft_limit) {
+		hv_knobs_clear(&info->memtune);
+		info->memtune = knobs;
+	}
+	return 0;
+}
+
+static void describe(
+	struct hv *hv, virConnectPtr conn, struct hv_event *event, const struct hv_uuid *uuid)
+{
+	virDomainPtr dom = look_up(hv, conn, event, uuid);
+	struct hv_info info;
+
+	if (!dom)
+		return;
+	if (read_xml(hv, conn, event, dom, 0, &info) < 0)
+		goto out;
+	if (read_memtune(hv, conn, event, dom, &info) < 0) {
+		hv_info_clear(&info);
+		goto out;
+	}
+	info.uuid = *uuid;
+	processes_set_maximum(hv->processes, uuid, info.maximum);
+	event->info = info;
+out:
+	hv->calls->domain_free(dom);
+}
+
+void lv_perform_control(
+	struct hv *hv, virConnectPtr conn, struct hv_event *event, const struct hv_call *call)
+{
+	if (call->type == HV_LIST)
+		list(hv, conn, event);
+	else
+		describe(hv, conn, event, &call->uuid);
+}
+
+/* ---- what may hang ---- */
+
+/* 2^64 - 1 and what became of it in KiB are "not known", and so is all that no host has. */
+static void take_amount(
+	struct hv_stats *stats, enum hv_stat bit, uint64_t *ret_bytes, unsigned long long kib)
+{
+	if (kib >= DOMXML_UNLIMITED_KIB)
+		return;
+	*ret_bytes = kib * 1024;
+	stats->known |= bit;
+}
+
+static void take_stat(struct hv_stats *stats, const virDomainMemoryStatStruct *stat)
+{
+	switch (stat->tag) {
+	case VIR_DOMAIN_MEMORY_STAT_ACTUAL_BALLOON:
+		if (stat->val > 0)
+			take_amount(stats, HV_STAT_ACTUAL, &stats->actual, stat->val);
+		break;
+	case VIR_DOMAIN_MEMORY_STAT_UNUSED:
+		take_amount(stats, HV_STAT_UNUSED, &stats->unused, stat->val);
+		break;
+	case VIR_DOMAIN_MEMORY_STAT_USABLE:
+		take_amount(stats, HV_STAT_USABLE, &stats->usable, stat->val);
+		break;
+	case VIR_DOMAIN_MEMORY_STAT_DISK_CACHES:
+		take_amount(stats, HV_STAT_DISK_CACHES, &stats->disk_caches, stat->val);
+		break;
+	case VIR_DOMAIN_MEMORY_STAT_SWAP_IN:
+		take_amount(stats, HV_STAT_SWAP_IN, &stats->swap_in, stat->val);
+		break;
+	case VIR_DOMAIN_MEMORY_STAT_LAST_UPDATE:
+		if (stat->val > 0 && stat->val < INT64_MAX) {
+			stats->last_update = stat->val;
+			stats->known |= HV_STAT_LAST_UPDATE;
+		}
+		break;
+	}
+}
+
+static void read_stats(struct hv *hv, virConnectPtr conn, struct hv_event *event, virDomainPtr dom)
+{
+	virDomainMemoryStatStruct stats[VIR_DOMAIN_MEMORY_STAT_NR];
+	struct hv_stats result = { 0 };
+	int nr = hv->calls->domain_memory_stats(dom, stats, VIR_DOMAIN_MEMORY_STAT_NR, 0);
+
+	if (nr < 0) {
+		lv_failed(hv, conn, event, "reading the balloon's statistics");
+		return;
+	}
+	for (int i = 0; i < nr && i < VIR_DOMAIN_MEMORY_STAT_NR; i++)
+		take_stat(&result, &stats[i]);
+	event->stats = result;
+}
+
+static void set_period(struct hv *hv, virConnectPtr conn, struct hv_event *event, virDomainPtr dom,
+	uint64_t period_s)
+{
+	if (hv->calls->domain_set_memory_stats_period(dom, (int)period_s, VIR_DOMAIN_AFFECT_LIVE) <
+		0)
+		lv_failed(hv, conn, event, "switching the balloon's statistics on");
+}
+
+static uint64_t kib_up(uint64_t bytes)
+{
+	return bytes / 1024 + (bytes % 1024 != 0);
+}
+
+/*
+ * The note is read each time, not remembered: that is cheap, never blocks, and there is nothing
+ * that could be forgotten when a domain was started anew or its metadata changed by others.
+ */
+static int record_ceiling(struct hv *hv, virConnectPtr conn, struct hv_event *event,
+	virDomainPtr dom, uint64_t ceiling)
+{
+	uint64_t recorded = 0;
+	char text[64], *note;
+
+	note = hv->calls->domain_get_metadata(
+		dom, VIR_DOMAIN_METADATA_ELEMENT, DOMXML_CEILING_NS, VIR_DOMAIN_AFFECT_LIVE);
+	/* None, or none that can be read: it is written. */
+	if (note && domxml_parse_ceiling(note, &recorded) < 0)
+		recorded = 0;
+	free(note);
+	if (recorded == kib_up(ceiling) * 1024)
+		return 0;
+	snprintf(text, sizeof(text), "<ceiling kib='%" PRIu64 "'/>", kib_up(ceiling));
+	if (hv->calls->domain_set_metadata(dom, VIR_DOMAIN_METADATA_ELEMENT, text,
+		    "ballast-ceiling", DOMXML_CEILING_NS, VIR_DOMAIN_AFFECT_LIVE) < 0) {
+		lv_failed(hv, conn, event, "recording the ceiling, so no target was set");
+		return event->error;
+	}
+	return 0;
+}
+
+static void set_target(struct hv *hv, virConnectPtr conn, struct hv_event *event, virDomainPtr dom,
+	const struct hv_call *call)
+{
+	unsigned long kib = kib_up(call->target);
+	int r;
+
+	if (call->target == 0 || call->target == HV_UNLIMITED || call->ceiling == HV_UNLIMITED) {
+		failed_with(event, -EINVAL, "no target to set");
+		return;
+	}
+	if (call->ceiling > 0 && record_ceiling(hv, conn, event, dom, call->ceiling) < 0)
+		return;
+	if (!known_to_lack(hv, LV_NO_MEMORY_FLAGS)) {
+		r = hv->calls->domain_set_memory_flags(dom, kib, VIR_DOMAIN_AFFECT_LIVE);
+		if (r == 0)
+			return;
+		if (last_error(hv) != -EOPNOTSUPP) {
+			lv_failed(hv, conn, event, "setting the balloon's target");
+			return;
+		}
+	}
+	/* Without flags it is the live target as well, and never the configuration. */
+	if (hv->calls->domain_set_memory(dom, kib) < 0)
+		lv_failed(hv, conn, event, "setting the balloon's target");
+	else
+		lacks(hv, LV_NO_MEMORY_FLAGS, event,
+			"this libvirt sets memory without flags only: that is used");
+}
+
+void lv_perform_worker(
+	struct hv *hv, virConnectPtr conn, struct hv_event *event, const struct hv_call *call)
+{
+	virDomainPtr dom = look_up(hv, conn, event, &call->uuid);
+
+	if (!dom)
+		return;
+	if (call->type == HV_STATS)
+		read_stats(hv, conn, event, dom);
+	else if (call->type == HV_PERIOD)
+		set_period(hv, conn, event, dom, call->period_s);
+	else
+		set_target(hv, conn, event, dom, call);
+	hv->calls->domain_free(dom);
+}
