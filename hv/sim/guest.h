@@ -50,7 +50,9 @@ struct guest_params {
 	bool balloon;	 /* has the device */
 	bool driver;	 /* has the driver, driver_us after its boot; else never */
 	uint64_t driver_us;
-	bool free_only;	     /* its statistics tell unused only, as Windows does */
+	bool free_only; /* its statistics tell unused only, as Windows does */
+	bool reporting; /* free page reporting: what is free goes back to the host, at reported */
+	uint64_t reported;   /* bytes a second */
 	bool deflate_on_oom; /* takes pages back from the balloon when it runs out */
 };
 

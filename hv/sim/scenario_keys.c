@@ -58,6 +58,7 @@ static const struct key vm_keys[] = {
 	{ "driver", KEY_BOOL, AT(guest.driver), 0 },
 	{ "driver-after", KEY_TIME, AT(guest.driver_us), 0 },
 	{ "free-only", KEY_BOOL, AT(guest.free_only), 0 },
+	{ "free-page-reporting", KEY_BOOL, AT(guest.reporting), 0 },
 	{ "deflate-on-oom", KEY_BOOL, AT(guest.deflate_on_oom), 0 },
 	{ "stuck-at", KEY_SIZE, AT(guest.stop), 0 },
 	{ "inflate", KEY_SIZE, AT(guest.inflate_free), 0 },

@@ -27,7 +27,7 @@ struct virtual
 	size_t nr_operator, done_operator;
 };
 
-const struct core *virtual_core(const struct virtual *virtual)
+struct core *virtual_core(const struct virtual *virtual)
 {
 	return virtual->core;
 }

@@ -38,7 +38,7 @@ void virtual_free(struct virtual *virtual);
  */
 int virtual_run(struct virtual *virtual);
 
-const struct core *virtual_core(const struct virtual *virtual);
+struct core *virtual_core(const struct virtual *virtual);
 const struct hv *virtual_sim(const struct virtual *virtual);
 uint64_t virtual_now(const struct virtual *virtual);
 

@@ -307,6 +307,20 @@ START_TEST(busy_120_mb_in_110_mib_swap_and_reach_the_target_in_seconds)
 }
 END_TEST
 
+START_TEST(free_page_reporting_gives_143_mb_back_in_4_seconds)
+{
+	struct guest guest = idle_guest();
+	uint64_t resident = guest_resident(&guest);
+
+	guest.params.reporting = true;
+	guest.quiet = false;
+	guest_advance(&guest, guest.clock + 4 * S);
+	ck_assert_uint_ge(resident - guest_resident(&guest), 130 * MIB);
+	ck_assert_uint_le(resident - guest_resident(&guest), 150 * MIB);
+	ck_assert_uint_eq(guest_actual(&guest), 256 * MIB);
+}
+END_TEST
+
 START_TEST(what_happens_does_not_depend_on_how_often_it_is_looked_at)
 {
 	struct guest often = idle_guest(), seldom = often;
@@ -498,6 +512,7 @@ int main(void)
 		guest, balloon_events_come_once_a_second_at_most_and_the_last_value_always_comes);
 	tcase_add_test(guest, file_cache_thrash_is_invisible_in_the_statistics);
 	tcase_add_test(guest, busy_120_mb_in_110_mib_swap_and_reach_the_target_in_seconds);
+	tcase_add_test(guest, free_page_reporting_gives_143_mb_back_in_4_seconds);
 	tcase_add_test(guest, what_happens_does_not_depend_on_how_often_it_is_looked_at);
 	tcase_add_test(backend, balloon_call_returns_in_2_to_6_ms_before_anything_moved);
 	tcase_add_test(

@@ -1,0 +1,297 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/*
+ * ballast-sim: scenarios on the simulated host, and recordings run again.
+ *
+ *	run FILE [--format json] [--record FILE] [--quiet]
+ *	replay FILE [--format json]
+ *
+ * Exit status: 0 as expected, 1 not (or what was to be read could not be), 2 wrong usage. What run
+ * prints is sim_report.c's.
+ */
+#include <config.h>
+
+#include <errno.h>
+#include <getopt.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "common/json.h"
+#include "hv/record.h"
+#include "hv/replay.h"
+#include "tools/sim_report.h"
+
+enum { EXIT_RIGHT = 0, EXIT_WRONG = 1, EXIT_USAGE = 2 };
+
+struct options {
+	bool json, quiet;
+	const char *record;
+	const char *file;
+};
+
+static void usage(FILE *stream)
+{
+	fputs("Usage: ballast-sim run FILE [--format text|json] [--record FILE] [--quiet]\n"
+	      "       ballast-sim replay FILE [--format text|json]\n"
+	      "\n"
+	      "run plays a scenario on a simulated host, in virtual time, and says whether what "
+	      "it\n"
+	      "expects came true. replay runs a recording through the engine again and compares\n"
+	      "every decision.\n"
+	      "\n"
+	      "      --format FORMAT  text (the default) or json\n"
+	      "      --record FILE    run: write down what every tick read and decided\n"
+	      "  -q, --quiet          run: only what is not as expected\n"
+	      "  -V, --version\n"
+	      "  -h, --help\n"
+	      "\n"
+	      "Exit status: 0 as expected, 1 not as expected or not readable, 2 wrong usage.\n",
+		stream);
+}
+
+/* ---- run ---- */
+
+struct run {
+	struct report *report;
+	struct record *record;
+};
+
+static void on_tick(
+	void *ctx, const struct engine_input *input, int error, const struct engine_output *output)
+{
+	struct run *run = ctx;
+
+	report_tick(run->report, output);
+	if (run->record)
+		record_tick(run->record, input, error, output);
+}
+
+static void on_name(void *ctx, uint64_t id, const struct hv_uuid *uuid, const char *name)
+{
+	struct run *run = ctx;
+
+	if (run->record)
+		record_name(run->record, id, uuid, name);
+}
+
+static void on_log(void *ctx, enum core_log_level level, const struct hv_uuid *vm, const char *name,
+	const char *message)
+{
+	struct run *run = ctx;
+
+	report_log(run->report, level, name, message);
+}
+
+static void on_step(void *ctx, uint64_t now)
+{
+	struct run *run = ctx;
+
+	report_step(run->report);
+}
+
+/* A recording is of one daemon, from its start. */
+static bool restarts(const struct scenario *scenario)
+{
+	for (size_t i = 0; i < scenario->nr_steps; i++)
+		if (scenario->steps[i].type == SCENARIO_RESTART)
+			return true;
+	return false;
+}
+
+static int start_record(struct run *run, struct virtual *virtual, const char *path)
+{
+	FILE *stream = fopen(path, "w");
+	int r;
+
+	if (!stream)
+		return -errno;
+	r = record_new(stream, engine_config(core_engine(virtual_core(virtual))), &run->record);
+	if (r < 0)
+		fclose(stream);
+	return r;
+}
+
+static int play(struct scenario *scenario, const struct options *options)
+{
+	struct run run = { 0 };
+	struct virtual_watch watch = { on_tick, on_name, on_log, on_step, &run };
+	struct virtual *virtual = NULL;
+	int r, status = EXIT_WRONG;
+
+	r = virtual_new(scenario, &watch, &virtual);
+	if (r < 0) {
+		fprintf(stderr, "ballast-sim: %s: %s\n", options->file, strerror(-r));
+		goto out;
+	}
+	r = report_new(
+		scenario, options->file, virtual, options->json || options->quiet, &run.report);
+	if (r == 0 && options->record) {
+		r = start_record(&run, virtual, options->record);
+		if (r < 0) {
+			fprintf(stderr, "ballast-sim: %s: %s\n", options->record, strerror(-r));
+			goto out;
+		}
+	}
+	if (r == 0)
+		r = virtual_run(virtual);
+	if (r < 0) {
+		fprintf(stderr, "ballast-sim: %s: %s\n", options->file, strerror(-r));
+		goto out;
+	}
+	r = options->json ? report_json(run.report) : report_text(run.report, options->quiet);
+	if (r < 0) {
+		fprintf(stderr, "ballast-sim: %s\n", strerror(-r));
+		goto out;
+	}
+	status = report_right(run.report) ? EXIT_RIGHT : EXIT_WRONG;
+	if (run.record && record_error(run.record) < 0) {
+		fprintf(stderr, "ballast-sim: %s: %s\n", options->record,
+			strerror(-record_error(run.record)));
+		status = EXIT_WRONG;
+	}
+out:
+	virtual_free(virtual);
+	record_free(run.record);
+	report_free(run.report);
+	return status;
+}
+
+static int cmd_run(const struct options *options)
+{
+	struct scenario *scenario;
+	char *errors = NULL;
+	int status, r = scenario_load(options->file, &scenario, &errors);
+
+	if (r < 0) {
+		fprintf(stderr, "%s", r == -EINVAL && errors ? errors : strerror(-r));
+		if (r != -EINVAL)
+			fputc('\n', stderr);
+		free(errors);
+		return EXIT_WRONG;
+	}
+	if (options->record && restarts(scenario)) {
+		fprintf(stderr,
+			"ballast-sim: the daemon is restarted in %s: a recording is of one "
+			"daemon\n",
+			options->file);
+		status = EXIT_USAGE;
+	} else {
+		status = play(scenario, options);
+	}
+	scenario_free(scenario);
+	return status;
+}
+
+/* ---- replay ---- */
+
+static int replay_json(const struct replay_result *result, int error)
+{
+	struct json_object *root = json_object_new_object();
+	int r = root ? 0 : -ENOMEM;
+
+	json_put_u64(root, "schema_version", 1, &r);
+	json_put_bool(root, "identical", !error && !result->differing, &r);
+	json_put_u64(root, "ticks", result->ticks, &r);
+	json_put_u64(root, "actions", result->actions, &r);
+	json_put_u64(root, "differing", result->differing, &r);
+	if (error || result->differing) {
+		json_put_u64(root, "first_line", result->first_line, &r);
+		json_put_string(root, "what",
+			error && !*result->what ? strerror(-error) : result->what, &r);
+	}
+	if (r == 0)
+		puts(json_object_to_json_string_ext(root, JSON_C_TO_STRING_PRETTY));
+	json_object_put(root);
+	return r;
+}
+
+static int cmd_replay(const struct options *options)
+{
+	struct replay_result result = { 0 };
+	FILE *stream = fopen(options->file, "r");
+	int r;
+
+	if (!stream) {
+		fprintf(stderr, "ballast-sim: %s: %s\n", options->file, strerror(errno));
+		return EXIT_WRONG;
+	}
+	r = replay(stream, &result);
+	fclose(stream);
+	if (options->json) {
+		if (replay_json(&result, r) < 0) {
+			fprintf(stderr, "ballast-sim: %s\n", strerror(ENOMEM));
+			return EXIT_WRONG;
+		}
+	} else if (r < 0) {
+		fprintf(stderr, "%s:%" PRIu64 ": %s\n", options->file, result.first_line,
+			*result.what ? result.what : strerror(-r));
+	} else if (result.differing) {
+		printf("%" PRIu64 " of %" PRIu64
+		       " ticks decide differently; the first at %s:%" PRIu64 ": %s\n",
+			result.differing, result.ticks, options->file, result.first_line,
+			result.what);
+	} else {
+		printf("%" PRIu64 " ticks, %" PRIu64 " actions: all decided as recorded\n",
+			result.ticks, result.actions);
+	}
+	return r < 0 || result.differing ? EXIT_WRONG : EXIT_RIGHT;
+}
+
+/* ---- the command line ---- */
+
+static const struct {
+	const char *name;
+	int (*run)(const struct options *options);
+} commands[] = { { "run", cmd_run }, { "replay", cmd_replay } };
+
+static int wrong_usage(const char *what, const char *value)
+{
+	fprintf(stderr, "ballast-sim: %s%s\nTry: ballast-sim --help\n", what, value);
+	return EXIT_USAGE;
+}
+
+int main(int argc, char **argv)
+{
+	static const struct option longs[] = { { "format", required_argument, NULL, 'f' },
+		{ "record", required_argument, NULL, 'r' }, { "quiet", no_argument, NULL, 'q' },
+		{ "version", no_argument, NULL, 'V' }, { "help", no_argument, NULL, 'h' },
+		{ NULL, 0, NULL, 0 } };
+	struct options options = { 0 };
+	const char *command;
+	int c;
+
+	while ((c = getopt_long(argc, argv, "qVh", longs, NULL)) != -1) {
+		switch (c) {
+		case 'f':
+			if (strcmp(optarg, "json") && strcmp(optarg, "text"))
+				return wrong_usage("no such format: ", optarg);
+			options.json = *optarg == 'j';
+			break;
+		case 'r':
+			options.record = optarg;
+			break;
+		case 'q':
+			options.quiet = true;
+			break;
+		case 'V':
+			puts("ballast-sim " PACKAGE_VERSION);
+			return EXIT_RIGHT;
+		case 'h':
+			usage(stdout);
+			return EXIT_RIGHT;
+		default:
+			return wrong_usage("", "");
+		}
+	}
+	if (optind == argc)
+		return wrong_usage("run or replay?", "");
+	command = argv[optind++];
+	if (optind + 1 != argc)
+		return wrong_usage(command, ": one file is needed");
+	options.file = argv[optind];
+	for (size_t i = 0; i < sizeof commands / sizeof commands[0]; i++)
+		if (!strcmp(commands[i].name, command))
+			return commands[i].run(&options);
+	return wrong_usage("no such command: ", command);
+}
