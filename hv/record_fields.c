@@ -184,6 +184,7 @@ static const struct record_field sample_fields[] = {
 	HOST(vm_sample, resident),
 	HOST(vm_sample, swapped),
 	HOST(vm_sample, overhead),
+	HOST(vm_sample, stats_actual),
 	PAGES(vm_sample, unused),
 	PAGES(vm_sample, usable),
 	PAGES(vm_sample, disk_caches),

@@ -45,6 +45,7 @@ struct judge {
 	uint64_t just[MODEL_NODES]; /* of it, what excess at or below the node asks for */
 	uint64_t gave[MODEL_NODES]; /* what the plan takes there */
 	uint64_t over[MODEL_NODES]; /* what excess asks for still, after that */
+	bool exact; /* nobody fell out of the sharing with a rest that would bring nothing */
 };
 
 static char wrong[512];
@@ -275,12 +276,12 @@ static bool of_phase(const struct judge *j, const struct phase *phase, const str
 	       (phase->who == ANY || limit_set(j, s->node) == (phase->who == LIMITED));
 }
 
-/* |got - whole * part / parts| within slack granules. */
-static bool in_proportion(uint64_t got, uint64_t whole, uint64_t part, uint64_t parts,
-	unsigned int slack, uint64_t granule)
+/* |got - base - whole * part / parts| within slack granules. */
+static bool in_proportion(uint64_t got, uint64_t base, uint64_t whole, uint64_t part,
+	uint64_t parts, unsigned int slack, uint64_t granule)
 {
 	double fair = parts ? (double)whole * (double)part / (double)parts : 0;
-	double off = (double)got - fair;
+	double off = (double)got - (double)base - fair;
 
 	return (off < 0 ? -off : off) <= (double)slack * (double)granule;
 }
@@ -304,16 +305,16 @@ static const char *judge_children(
 		return say("step %u: below node %d one gives more than its excess while another "
 			   "has not given all of its",
 			phase->step, p);
-	for (int c = 0; c < j->tree->nr; c++) {
+	for (int c = 0; c < j->tree->nr && j->exact; c++) {
 		bool ok;
 
 		if (j->tree->nodes[c].parent != p)
 			continue;
 		if (j->gave[p] <= just)
 			ok = in_proportion(
-				j->gave[c], j->gave[p], j->just[c], just, slack, j->granule);
+				j->gave[c], 0, j->gave[p], j->just[c], just, slack, j->granule);
 		else
-			ok = in_proportion(j->gave[c] - j->just[c], j->gave[p] - just,
+			ok = in_proportion(j->gave[c], j->just[c], j->gave[p] - just,
 				j->cap[c] - j->just[c], rest, slack, j->granule);
 		if (!ok)
 			return say("step %u: node %d gives %" PRIu64 " of %" PRIu64 " (may %" PRIu64
@@ -386,12 +387,19 @@ static const char *judge_phase(struct judge *j, const struct phase *phase,
 	}
 	weigh(&after, phase);
 	memcpy(j->over, after.just, sizeof(j->over));
+	j->exact = true;
+	for (int v = 0; v < j->tree->nr; v++) {
+		if (j->tree->nodes[v].vm && j->gave[v] < j->cap[v] && after.cap[v] == 0)
+			j->exact = false;
+	}
 
+	/* Partly swapped VMs are asked in rounds, each of which rounds. */
 	for (int n = 0; n < j->tree->nr && !bad; n++) {
 		if (!below(j, n, j->root))
 			continue;
-		bad = j->tree->nodes[n].vm ? judge_vm(j, phase, n)
-					   : judge_children(j, phase, n, slack);
+		bad = j->tree->nodes[n].vm
+			      ? judge_vm(j, phase, n)
+			      : judge_children(j, phase, n, phase->swapped ? 2 * slack : slack);
 	}
 	if (bad)
 		return bad;

@@ -1,0 +1,108 @@
+#!/bin/bash
+# SPDX-License-Identifier: LGPL-2.1-or-later
+# Keeps ARCHITECTURE.md true: which folder includes which, that policy/ stays pure, that headers are
+# complete by themselves, that only event loops read a clock.
+set -euo pipefail
+builddir=$(cd "${builddir:-.}" && pwd)
+cd "${srcdir:-.}"
+
+tests=0
+# report NAME COMPLAINTS: one result; a line of COMPLAINTS is one reason why not.
+report() {
+	tests=$((tests + 1))
+	if [ -z "$2" ]; then
+		echo "ok $tests - $1"
+	else
+		echo "not ok $tests - $1"
+		while read -r line; do echo "# $line"; done <<<"$2"
+	fi
+}
+
+# The rows of the table: FOLDER|FOLDER IT MAY INCLUDE ...|CLOCK
+table=$(awk -F'|' '
+	$2 ~ /^ *folder *$/ { on = 1; next }
+	on && !/^\|/ { exit }
+	on && $2 ~ /`/ { gsub(/[` ]/, "", $2); gsub(/`/, "", $4); gsub(/ /, "", $5); print $2 "|" $4 "|" $5 }
+' ARCHITECTURE.md)
+# shellcheck disable=SC2016 # the backticks are the document's
+pure=$(awk '/^Of the system/ { on = 1 } on { print } on && /and no others/ { exit }' ARCHITECTURE.md |
+	grep -o '`[a-z]*`' | tr -d '`')
+
+# files FOLDER: its own sources, not those of folders below it.
+files() {
+	[ ! -d "$1" ] || find "$1" -maxdepth 1 -name '*.[ch]' | sort
+}
+
+quoted() {
+	sed -n 's/^[ \t]*#[ \t]*include[ \t]*"\([^"]*\)".*/\1/p' "$1"
+}
+
+angled() {
+	sed -n 's/^[ \t]*#[ \t]*include[ \t]*<\([^>]*\)>.*/\1/p' "$1"
+}
+
+unlisted() {
+	find policy common hv guest-agent tools -name '*.[ch]' | sed 's,/[^/]*$,,' | sort -u |
+		while read -r folder; do
+			grep -q "^$folder|" <<<"$table" || echo "$folder is not in the table"
+		done
+}
+
+forbidden() {
+	while IFS='|' read -r folder allowed _; do
+		files "$folder" | while read -r file; do
+			quoted "$file" | while read -r header; do
+				from=${header%/*}
+				case " $folder $allowed " in
+				*" $from "*) ;;
+				*) echo "$file includes $header" ;;
+				esac
+				case $header in
+				*_internal.h) [ "$from" = "$folder" ] || echo "$file includes $header" ;;
+				esac
+			done
+		done
+	done <<<"$table"
+}
+
+impure() {
+	find policy -name '*.[ch]' | sort | while read -r file; do
+		angled "$file" | while read -r header; do
+			grep -qx "${header%.h}" <<<"$pure" || echo "$file includes <$header>"
+		done
+	done
+}
+
+readers_of_clocks() {
+	while IFS='|' read -r folder _ clock; do
+		[ "$clock" != yes ] || continue
+		files "$folder" | while read -r file; do
+			grep -nE '\b(clock_gettime|clock_nanosleep|gettimeofday|nanosleep|usleep|sleep|time|sd_event_now|clock|localtime|gmtime)\(' \
+				"$file" | grep -vE '^[0-9]+:[[:space:]]*(/?\*|//)' |
+				sed "s,^,$file:," || true
+		done
+	done <<<"$table"
+}
+
+incomplete() {
+	local cflags
+	cflags=$(pkg-config --cflags json-c inih libsystemd libvirt libxml-2.0 2>/dev/null || true)
+	find policy common hv guest-agent tools tests/unit -name '*.h' | sort | while read -r header; do
+		case $header in
+		hv/libvirt/*) pkg-config --exists libvirt libxml-2.0 2>/dev/null || continue ;;
+		esac
+		# shellcheck disable=SC2086 # flags, a word each
+		printf '#include <config.h>\n#include "%s"\n#include "%s"\n' "$header" "$header" |
+			${CC:-cc} -std=c11 -fsyntax-only -Wall -Werror -Wno-unused-function $cflags \
+				-I. -I"$builddir" -x c - >/dev/null 2>&1 || echo "$header"
+	done
+}
+
+echo "1..6"
+[ -n "$table" ] && [ -n "$pure" ] && missing='' || missing='no table, or no list of headers'
+report "the_table_of_folders_is_found_in_ARCHITECTURE" "$missing"
+report "every_folder_with_sources_is_in_the_table" "$(unlisted)"
+report "every_folder_includes_only_what_the_table_allows" "$(forbidden)"
+report "policy_includes_no_header_of_the_system_that_could_do_io_or_read_a_clock" "$(impure)"
+report "only_event_loops_read_a_clock" "$(readers_of_clocks)"
+report "every_header_is_complete_by_itself" "$(incomplete)"
