@@ -1,0 +1,259 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/*
+ * ballastd: command line and configuration, and which backend; shell.c runs it. Exit status: 0
+ * ended by a signal, or asked for something that it printed; 1 failed; 2 wrong usage, which a
+ * configuration that is refused is too.
+ */
+#include <config.h>
+
+#include <errno.h>
+#include <getopt.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "common/log.h"
+#include "hv/ballastd/config.h"
+#include "hv/ballastd/shell.h"
+#ifdef WITH_LIBVIRT
+#include "hv/libvirt/libvirt.h"
+#endif
+
+#define EXIT_USAGE 2
+
+#define DEFAULT_URI "qemu:///system"
+
+/* In the order in which they are asked whether a URI is theirs. */
+static const struct hv_backend *const backends[] = {
+#ifdef WITH_LIBVIRT
+	&hv_libvirt,
+#endif
+	NULL,
+};
+
+struct options {
+	const char *file, *record;
+	bool check, dump, debug;
+	struct {
+		const char *key, *value;
+	} set[8]; /* of section [ballastd], over what the file says */
+	size_t nr_set;
+};
+
+static const char usage[] =
+	"Usage: ballastd [OPTION...]\n"
+	"Takes memory from virtual machines by their soft limits when the host runs short.\n\n"
+	"  -c, --connect URI     hypervisor (default: connect of the configuration,\n"
+	"                        $LIBVIRT_DEFAULT_URI, qemu:///system)\n"
+	"  -f, --config FILE     configuration, with FILE.d/*.conf (default: " CONFIG_DEFAULT_FILE
+	")\n"
+	"      --mode MODE       observe (changes nothing) or act\n"
+	"      --socket PATH     control socket (default: RUN-DIR/" CONFIG_DEFAULT_SOCKET ")\n"
+	"      --run-dir DIR     default: /run/ballast\n"
+	"      --record FILE     record what is seen and decided; see ballast-sim(1), replay\n"
+	"      --check-config    say whether the configuration is good, and end\n"
+	"      --dump-config     print the configuration as it counts, and end\n"
+	"      --debug           log more\n"
+	"  -V, --version         print the version, and end\n"
+	"  -h, --help            print this, and end\n";
+
+enum { OPT_MODE = 256, OPT_SOCKET, OPT_RUN_DIR, OPT_RECORD, OPT_CHECK, OPT_DUMP, OPT_DEBUG };
+
+static const struct option long_options[] = {
+	{ "connect", required_argument, NULL, 'c' },
+	{ "config", required_argument, NULL, 'f' },
+	{ "mode", required_argument, NULL, OPT_MODE },
+	{ "socket", required_argument, NULL, OPT_SOCKET },
+	{ "run-dir", required_argument, NULL, OPT_RUN_DIR },
+	{ "record", required_argument, NULL, OPT_RECORD },
+	{ "check-config", no_argument, NULL, OPT_CHECK },
+	{ "dump-config", no_argument, NULL, OPT_DUMP },
+	{ "debug", no_argument, NULL, OPT_DEBUG },
+	{ "version", no_argument, NULL, 'V' },
+	{ "help", no_argument, NULL, 'h' },
+	{ 0 },
+};
+
+static void set(struct options *options, const char *key, const char *value)
+{
+	size_t i = 0;
+
+	/* Given twice, the last one counts, so there are never more than the keys. */
+	while (i < options->nr_set && strcmp(options->set[i].key, key) != 0)
+		i++;
+	if (i == options->nr_set)
+		options->nr_set++;
+	options->set[i].key = key;
+	options->set[i].value = value;
+}
+
+/* True: go on. False: end with *ret_status. */
+static bool read_options(int argc, char **argv, struct options *ret_options, int *ret_status)
+{
+	int c;
+
+	*ret_status = EXIT_SUCCESS;
+	while ((c = getopt_long(argc, argv, "c:f:Vh", long_options, NULL)) != -1) {
+		switch (c) {
+		case 'c':
+			set(ret_options, "connect", optarg);
+			break;
+		case 'f':
+			ret_options->file = optarg;
+			break;
+		case OPT_MODE:
+			set(ret_options, "mode", optarg);
+			break;
+		case OPT_SOCKET:
+			set(ret_options, "socket", optarg);
+			break;
+		case OPT_RUN_DIR:
+			set(ret_options, "run-dir", optarg);
+			break;
+		case OPT_RECORD:
+			ret_options->record = optarg;
+			break;
+		case OPT_CHECK:
+			ret_options->check = true;
+			break;
+		case OPT_DUMP:
+			ret_options->dump = true;
+			break;
+		case OPT_DEBUG:
+			ret_options->debug = true;
+			break;
+		case 'V':
+			printf("ballastd %s\n", PACKAGE_VERSION);
+			return false;
+		case 'h':
+			fputs(usage, stdout);
+			return false;
+		default:
+			fputs("Try 'ballastd --help'.\n", stderr);
+			*ret_status = EXIT_USAGE;
+			return false;
+		}
+	}
+	if (optind < argc) {
+		fprintf(stderr, "ballastd: unexpected argument '%s'\nTry 'ballastd --help'.\n",
+			argv[optind]);
+		*ret_status = EXIT_USAGE;
+		return false;
+	}
+	return true;
+}
+
+static void complain(const char *errors)
+{
+	while (*errors) {
+		size_t length = strcspn(errors, "\n");
+
+		log_write(LOG_LEVEL_ERROR, NULL, "%.*s", (int)length, errors);
+		errors += length + (errors[length] == '\n');
+	}
+}
+
+static int load_file(const char *path, struct config **ret_config, char **ret_errors)
+{
+	struct config_source source = { .file = path };
+	const char *folders[2] = { NULL, NULL };
+	char *folder = NULL;
+	int r;
+
+	if (!path)
+		return config_load(&config_default_source, ret_config, ret_errors);
+	if (asprintf(&folder, "%s.d", path) < 0)
+		return -ENOMEM;
+	folders[0] = folder;
+	source.folders = folders;
+	r = config_load(&source, ret_config, ret_errors);
+	free(folder);
+	return r;
+}
+
+/* What neither file nor command line said and the daemon needs. */
+static int fill_in(struct config *config)
+{
+	const char *uri = getenv("LIBVIRT_DEFAULT_URI");
+
+	if (!config->connect)
+		config->connect = strdup(uri && uri[0] ? uri : DEFAULT_URI);
+	if (!config->socket &&
+		asprintf(&config->socket, "%s/%s", config->run_dir, CONFIG_DEFAULT_SOCKET) < 0)
+		config->socket = NULL;
+	return config->connect && config->socket ? 0 : -ENOMEM;
+}
+
+/* File, command line, environment. Errors are logged. */
+static int load(const struct options *options, struct config **ret_config)
+{
+	struct config *config = NULL;
+	char *errors = NULL;
+	int r;
+
+	r = load_file(options->file, &config, &errors);
+	for (size_t i = 0; i < options->nr_set && r == 0; i++)
+		r = config_set(
+			config, "ballastd", options->set[i].key, options->set[i].value, &errors);
+	if (r == 0)
+		r = config_check(config, &errors);
+	if (r == 0)
+		r = fill_in(config);
+	if (r < 0) {
+		if (errors)
+			complain(errors);
+		else
+			log_write(LOG_LEVEL_ERROR, NULL, "the configuration cannot be read: %s",
+				strerror(-r));
+		free(errors);
+		config_free(config);
+		return r;
+	}
+	*ret_config = config;
+	return 0;
+}
+
+static const struct hv_backend *find_backend(const char *uri)
+{
+	char names[128] = "";
+
+	for (size_t i = 0; backends[i]; i++) {
+		size_t used = strlen(names);
+
+		if (backends[i]->handles(uri))
+			return backends[i];
+		snprintf(names + used, sizeof(names) - used, " %s", backends[i]->name);
+	}
+	log_write(LOG_LEVEL_ERROR, NULL, "no backend of this build handles '%s'; there are:%s", uri,
+		names[0] ? names : " none");
+	return NULL;
+}
+
+int main(int argc, char **argv)
+{
+	struct options options = { 0 };
+	struct shell_params shell = { 0 };
+	struct config *config = NULL;
+	int status, r;
+
+	if (!read_options(argc, argv, &options, &status))
+		return status;
+	log_open("ballastd", options.debug ? LOG_LEVEL_DEBUG : LOG_LEVEL_INFO);
+	r = load(&options, &config);
+	if (r < 0)
+		return r == -EINVAL ? EXIT_USAGE : EXIT_FAILURE;
+	if (options.dump)
+		config_dump(config, stdout);
+	if (options.dump || options.check) {
+		if (options.check && !options.dump)
+			puts("The configuration is good.");
+		goto out;
+	}
+	shell.config = config;
+	shell.record = options.record;
+	shell.backend = find_backend(config->connect);
+	status = shell.backend && shell_run(&shell) == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+out:
+	config_free(config);
+	return status;
+}

@@ -1,0 +1,423 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/* The methods of the control protocol: see methods.h, and docs/control-protocol.md. */
+#include <config.h>
+
+#include "hv/ballastd/methods.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "common/json.h"
+#include "common/size.h"
+#include "hv/ballastd/views.h"
+#include "policy/pages.h"
+
+#define JOBS_MAX (CONTROL_CLIENTS_MAX * METHODS_JOBS_MAX)
+
+/* Actions of one tick that subscribers are told; the rest is in the log. */
+#define ACTIONS_MAX 256
+
+struct job {
+	uint64_t id;
+	struct control_client *client;
+	struct core_job sent; /* as the client knows it */
+	bool told;	      /* anything yet */
+};
+
+struct methods {
+	struct methods_params params;
+	struct job jobs[JOBS_MAX];
+	size_t nr_jobs;
+	struct control_client *subscribers[CONTROL_CLIENTS_MAX];
+	size_t nr_subscribers;
+	struct engine_action actions[ACTIONS_MAX];
+	size_t nr_actions;
+};
+
+int methods_new(const struct methods_params *params, struct methods **ret_methods)
+{
+	struct methods *methods = calloc(1, sizeof(*methods));
+
+	if (!methods)
+		return -ENOMEM;
+	methods->params = *params;
+	*ret_methods = methods;
+	return 0;
+}
+
+void methods_free(struct methods *methods)
+{
+	free(methods);
+}
+
+/* ---- parameters ---- */
+
+/* Refuses parameters that are not in names (NULL-terminated). */
+static int check_params(
+	struct json_object *params, const char *const *names, struct control_error *error)
+{
+	struct json_object_iterator i, end;
+
+	if (!params)
+		return 0;
+	end = json_object_iter_end(params);
+	for (i = json_object_iter_begin(params); !json_object_iter_equal(&i, &end);
+		json_object_iter_next(&i)) {
+		const char *name = json_object_iter_peek_name(&i);
+		const char *const *known = names;
+
+		while (*known && strcmp(*known, name) != 0)
+			known++;
+		if (!*known)
+			return control_fail_with(error, CONTROL_PARAMS, "parameter", name,
+				"there is no parameter '%.64s'", name);
+	}
+	return 0;
+}
+
+static int get_size(struct json_object *params, uint64_t *ret_pages, struct control_error *error)
+{
+	const char *text = NULL;
+	uint64_t bytes = 0;
+	char why[200];
+	int r;
+
+	r = json_get_string(params, "size", &text);
+	if (r < 0)
+		return control_fail_with(error, CONTROL_PARAMS, "parameter", "size",
+			"size %s; it is a string with a unit, for example \"512MiB\"",
+			r == -ENOENT ? "is missing" : "is no string");
+	r = size_parse(text, &bytes);
+	if (r < 0)
+		return control_fail_with(error, CONTROL_PARAMS, "parameter", "size", "size: %s",
+			size_parse_error(text, r, why, sizeof(why)));
+	/* A need is rounded up. */
+	*ret_pages = bytes / POLICY_PAGE_SIZE + (bytes % POLICY_PAGE_SIZE != 0);
+	if (*ret_pages == 0 || *ret_pages >= PAGES_UNLIMITED)
+		return control_fail_with(error, CONTROL_PARAMS, "parameter", "size",
+			"size: %s to be reclaimed",
+			bytes ? "that is too much" : "there is nothing");
+	return 0;
+}
+
+static int find(
+	const struct core *core, const char *what, uint64_t *ret_id, struct control_error *error)
+{
+	const char *near;
+	int r = core_find(core, what, ret_id);
+
+	if (r == 0)
+		return 0;
+	if (r == -EEXIST)
+		return control_fail(error, CONTROL_AMBIGUOUS,
+			"there are several VMs named '%.255s'; use the UUID", what);
+	near = core_nearest(core, what);
+	if (near)
+		return control_fail_with(error, CONTROL_NOT_FOUND, "nearest", near,
+			"no VM or group named '%.255s'; did you mean '%s'?", what, near);
+	return control_fail(error, CONTROL_NOT_FOUND, "no VM or group named '%.255s'", what);
+}
+
+/* The parameter "group"; the pool where it is not given. */
+static int get_group(const struct core *core, struct json_object *params, uint64_t *ret_id,
+	struct control_error *error)
+{
+	struct core_vm_view vm;
+	const char *path = NULL;
+	int r;
+
+	*ret_id = MEMCG_ROOT_ID;
+	r = json_get_string(params, "group", &path);
+	if (r == -ENOENT)
+		return 0;
+	if (r < 0)
+		return control_fail_with(error, CONTROL_PARAMS, "parameter", "group",
+			"group is a string, a group's path such as \"/production\"");
+	if (find(core, path, ret_id, error) < 0)
+		return -1;
+	if (core_vm(core, *ret_id, &vm) == 0)
+		return control_fail_with(error, CONTROL_PARAMS, "parameter", "group",
+			"'%.255s' is a VM; it is in the group %.255s", path, vm.group);
+	return 0;
+}
+
+/* The end of a method: its result, or that there was no memory for it. */
+static int answer(
+	struct json_object *result, struct json_object **ret_result, struct control_error *error)
+{
+	if (!result)
+		return control_fail(error, CONTROL_INTERNAL, "no memory");
+	*ret_result = result;
+	return 0;
+}
+
+static const char *const no_params[] = { NULL };
+static const char *const size_params[] = { "size", "group", NULL };
+
+/* ---- methods that read ---- */
+
+static int do_version(void *ctx, struct control_client *client, struct json_object *params,
+	struct json_object **ret_result, struct control_error *error)
+{
+	if (check_params(params, no_params, error) < 0)
+		return -1;
+	return answer(views_version(), ret_result, error);
+}
+
+static int do_status(void *ctx, struct control_client *client, struct json_object *params,
+	struct json_object **ret_result, struct control_error *error)
+{
+	const struct methods *m = ctx;
+
+	if (check_params(params, no_params, error) < 0)
+		return -1;
+	return answer(
+		views_status(m->params.core, m->params.now(m->params.ctx)), ret_result, error);
+}
+
+static int do_plan(void *ctx, struct control_client *client, struct json_object *params,
+	struct json_object **ret_result, struct control_error *error)
+{
+	const struct methods *m = ctx;
+	struct reclaim_plan plan;
+	uint64_t pages, root;
+	int r;
+
+	if (check_params(params, size_params, error) < 0 || get_size(params, &pages, error) < 0 ||
+		get_group(m->params.core, params, &root, error) < 0)
+		return -1;
+	r = engine_plan(core_engine(m->params.core), root, pages, &plan);
+	if (r < 0)
+		return control_fail(error, CONTROL_NOT_YET,
+			"the daemon has not seen the host yet; try again in a moment");
+	return answer(views_plan(m->params.core, core_name(m->params.core, root), &plan),
+		ret_result, error);
+}
+
+static int do_explain(void *ctx, struct control_client *client, struct json_object *params,
+	struct json_object **ret_result, struct control_error *error)
+{
+	static const char *const names[] = { "name", NULL };
+	const struct methods *m = ctx;
+	const char *name = NULL;
+	uint64_t id = MEMCG_ROOT_ID;
+	int r;
+
+	if (check_params(params, names, error) < 0)
+		return -1;
+	r = json_get_string(params, "name", &name);
+	if (r < 0 && r != -ENOENT)
+		return control_fail_with(error, CONTROL_PARAMS, "parameter", "name",
+			"name is a string: a VM's name or UUID, or a group's path");
+	if (r == 0 && find(m->params.core, name, &id, error) < 0)
+		return -1;
+	return answer(
+		views_explain(m->params.core, id, m->params.now(m->params.ctx)), ret_result, error);
+}
+
+/* ---- jobs ---- */
+
+static size_t count_jobs(const struct methods *m, const struct control_client *client)
+{
+	size_t nr = 0;
+
+	for (size_t i = 0; i < m->nr_jobs; i++)
+		nr += m->jobs[i].client == client;
+	return nr;
+}
+
+static struct json_object *started(
+	const struct core *core, uint64_t id, uint64_t root, uint64_t pages)
+{
+	struct json_object *object = json_object_new_object();
+	int r = 0;
+
+	json_put_u64(object, "schema_version", VIEWS_SCHEMA, &r);
+	json_put_u64(object, "job", id, &r);
+	json_put_string(object, "group", core_name(core, root), &r);
+	json_put_u64(object, "wanted", pages * POLICY_PAGE_SIZE, &r);
+	if (r == 0)
+		return object;
+	json_object_put(object);
+	return NULL;
+}
+
+static int do_reclaim(void *ctx, struct control_client *client, struct json_object *params,
+	struct json_object **ret_result, struct control_error *error)
+{
+	struct methods *m = ctx;
+	struct core *core = m->params.core;
+	struct core_status status;
+	uint64_t pages, root, id;
+	int r;
+
+	if (check_params(params, size_params, error) < 0 || get_size(params, &pages, error) < 0 ||
+		get_group(core, params, &root, error) < 0)
+		return -1;
+	core_status(core, &status);
+	if (!status.act)
+		return control_fail(error, CONTROL_OBSERVE,
+			"the daemon only observes and asks nobody for memory; set mode = act in "
+			"[ballastd] and restart it");
+	if (count_jobs(m, client) >= METHODS_JOBS_MAX)
+		return control_fail(error, CONTROL_TOO_MANY, "%d jobs of this client are running",
+			METHODS_JOBS_MAX);
+	r = core_reclaim(core, root, pages, &id);
+	if (r == -EAGAIN)
+		return control_fail(
+			error, CONTROL_TOO_MANY, "too many jobs are running; try again later");
+	if (r < 0)
+		return control_fail(error, CONTROL_INTERNAL, "cannot reclaim: %s", strerror(-r));
+	m->jobs[m->nr_jobs++] = (struct job){ .id = id, .client = client };
+	m->params.wake(m->params.ctx);
+	return answer(started(core, id, root, pages), ret_result, error);
+}
+
+static int do_cancel(void *ctx, struct control_client *client, struct json_object *params,
+	struct json_object **ret_result, struct control_error *error)
+{
+	static const char *const names[] = { "job", NULL };
+	struct methods *m = ctx;
+	struct json_object *result;
+	uint64_t id;
+	size_t i = 0;
+	int r = 0;
+
+	if (check_params(params, names, error) < 0)
+		return -1;
+	if (json_get_u64(params, "job", &id) < 0)
+		return control_fail_with(error, CONTROL_PARAMS, "parameter", "job",
+			"job is the number that reclaim returned");
+	while (i < m->nr_jobs && (m->jobs[i].id != id || m->jobs[i].client != client))
+		i++;
+	if (i == m->nr_jobs)
+		return control_fail(
+			error, CONTROL_NOT_FOUND, "no such job of this client is running");
+	core_reclaim_cancel(m->params.core, id);
+	m->params.wake(m->params.ctx);
+	result = json_object_new_object();
+	json_put_u64(result, "job", id, &r);
+	if (r < 0) {
+		json_object_put(result);
+		result = NULL;
+	}
+	return answer(result, ret_result, error);
+}
+
+static bool same_job(const struct core_job *a, const struct core_job *b)
+{
+	return a->wanted == b->wanted && a->came == b->came && a->owed == b->owed &&
+	       a->state == b->state;
+}
+
+/* True where the job has ended, and is to be forgotten. */
+static bool tell_job(const struct methods *m, struct job *job)
+{
+	struct core_job now;
+
+	/* One that the core has forgotten came to its end unseen. */
+	if (core_job(m->params.core, job->id, &now) < 0) {
+		now = job->sent;
+		now.state = CORE_JOB_CANCELLED;
+	}
+	if (job->told && same_job(&job->sent, &now))
+		return false;
+	job->sent = now;
+	job->told = true;
+	control_notify(job->client, "reclaim.progress", views_job(job->id, &now));
+	return now.state != CORE_JOB_RUNNING;
+}
+
+/* ---- events ---- */
+
+static int do_subscribe(void *ctx, struct control_client *client, struct json_object *params,
+	struct json_object **ret_result, struct control_error *error)
+{
+	struct methods *m = ctx;
+
+	if (check_params(params, no_params, error) < 0)
+		return -1;
+	for (size_t i = 0; i < m->nr_subscribers; i++)
+		if (m->subscribers[i] == client)
+			return answer(json_object_new_object(), ret_result, error);
+	m->subscribers[m->nr_subscribers++] = client;
+	return answer(json_object_new_object(), ret_result, error);
+}
+
+static void unsubscribe(struct methods *m, const struct control_client *client)
+{
+	for (size_t i = 0; i < m->nr_subscribers; i++)
+		if (m->subscribers[i] == client) {
+			m->subscribers[i] = m->subscribers[--m->nr_subscribers];
+			return;
+		}
+}
+
+static int do_unsubscribe(void *ctx, struct control_client *client, struct json_object *params,
+	struct json_object **ret_result, struct control_error *error)
+{
+	if (check_params(params, no_params, error) < 0)
+		return -1;
+	unsubscribe(ctx, client);
+	return answer(json_object_new_object(), ret_result, error);
+}
+
+static void tell_subscribers(const struct methods *m, struct json_object *params)
+{
+	for (size_t i = 0; i < m->nr_subscribers; i++)
+		control_notify(m->subscribers[i], "event", json_object_get(params));
+	json_object_put(params);
+}
+
+void methods_on_tick(struct methods *m, const struct engine_output *output)
+{
+	if (m->nr_subscribers == 0)
+		return;
+	/* Kept: in the tick the core does not know yet what it brings. */
+	for (size_t i = 0; i < output->nr_actions && m->nr_actions < ACTIONS_MAX; i++)
+		m->actions[m->nr_actions++] = output->actions[i];
+}
+
+void methods_after_step(struct methods *m)
+{
+	struct engine_event events[32];
+	size_t nr;
+
+	for (size_t i = 0; i < m->nr_actions; i++)
+		tell_subscribers(m, views_action(m->params.core, &m->actions[i]));
+	m->nr_actions = 0;
+	while ((nr = core_take_events(m->params.core, events, 32)) > 0)
+		for (size_t i = 0; i < nr && m->nr_subscribers > 0; i++)
+			tell_subscribers(m, views_event(m->params.core, &events[i]));
+	for (size_t i = m->nr_jobs; i-- > 0;)
+		if (tell_job(m, &m->jobs[i]))
+			m->jobs[i] = m->jobs[--m->nr_jobs];
+}
+
+void methods_gone(void *methods, struct control_client *client)
+{
+	struct methods *m = methods;
+
+	unsubscribe(m, client);
+	for (size_t i = m->nr_jobs; i-- > 0;) {
+		if (m->jobs[i].client != client)
+			continue;
+		core_reclaim_cancel(m->params.core, m->jobs[i].id);
+		m->jobs[i] = m->jobs[--m->nr_jobs];
+		m->params.wake(m->params.ctx);
+	}
+}
+
+const struct control_method methods_table[] = {
+	{ "version", do_version },
+	{ "status", do_status },
+	{ "plan", do_plan },
+	{ "reclaim", do_reclaim },
+	{ "reclaim.cancel", do_cancel },
+	{ "explain", do_explain },
+	{ "subscribe", do_subscribe },
+	{ "unsubscribe", do_unsubscribe },
+};
+
+const size_t nr_methods = sizeof(methods_table) / sizeof(methods_table[0]);

@@ -1,0 +1,377 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/* The daemon's event loop: see shell.h. */
+#include <config.h>
+
+#include "hv/ballastd/shell.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
+
+#include <systemd/sd-daemon.h>
+#include <systemd/sd-event.h>
+
+#include "common/log.h"
+#include "common/size.h"
+#include "hv/ballastd/control.h"
+#include "hv/ballastd/methods.h"
+#include "hv/record.h"
+
+/* sd-event's default of 250 ms would undo the pool's 50 ms. */
+#define ACCURACY_US 1000
+
+/* Events taken from the backend before the core steps: a listing and a burst of VMs' events. */
+#define EVENTS_AT_ONCE 1024
+
+/* A backend without a descriptor is asked this often, at least. */
+#define POLL_US 10000
+
+struct shell {
+	const struct shell_params *params;
+	sd_event *event;
+	sd_event_source *timer, *backend_io;
+	struct hv *hv;
+	bool polls; /* the backend has no descriptor */
+	struct core *core;
+	struct record *record;
+	bool record_failed;
+	struct methods *methods;
+	struct control *control;
+};
+
+static uint64_t now_us(void *ctx)
+{
+	struct timespec now;
+
+	(void)ctx;
+	clock_gettime(CLOCK_MONOTONIC, &now);
+	return (uint64_t)now.tv_sec * 1000000 + (uint64_t)now.tv_nsec / 1000;
+}
+
+/* ---- log, recording ---- */
+
+static void on_core_log(void *ctx, enum core_log_level level, const struct hv_uuid *vm,
+	const char *name, const char *message)
+{
+	static const enum log_level levels[] = {
+		[CORE_LOG_ERROR] = LOG_LEVEL_ERROR,
+		[CORE_LOG_WARNING] = LOG_LEVEL_WARNING,
+		[CORE_LOG_NOTICE] = LOG_LEVEL_NOTICE,
+		[CORE_LOG_INFO] = LOG_LEVEL_INFO,
+		[CORE_LOG_DEBUG] = LOG_LEVEL_DEBUG,
+	};
+	char uuid[HV_UUID_TEXT];
+	struct log_about about = { .vm_name = name };
+
+	if (vm) {
+		hv_uuid_format(vm, uuid);
+		about.vm_uuid = uuid;
+	}
+	log_write(levels[level], &about, "%s", message);
+}
+
+static void on_control_say(void *ctx, const char *message)
+{
+	log_write(LOG_LEVEL_WARNING, NULL, "%s", message);
+}
+
+static void on_tick(
+	void *ctx, const struct engine_input *input, int error, const struct engine_output *output)
+{
+	struct shell *shell = ctx;
+
+	if (shell->record)
+		record_tick(shell->record, input, error, output);
+	methods_on_tick(shell->methods, output);
+}
+
+static void on_name(void *ctx, uint64_t id, const struct hv_uuid *uuid, const char *name)
+{
+	struct shell *shell = ctx;
+
+	if (shell->record)
+		record_name(shell->record, id, uuid, name);
+}
+
+static void check_record(struct shell *shell)
+{
+	int r = shell->record ? record_error(shell->record) : 0;
+
+	if (r == 0 || shell->record_failed)
+		return;
+	shell->record_failed = true;
+	log_write(LOG_LEVEL_ERROR, NULL, "the recording %s ended: %s", shell->params->record,
+		strerror(-r));
+}
+
+/* ---- steps ---- */
+
+static void submit(struct shell *shell, const struct hv_call *calls, size_t nr)
+{
+	for (size_t i = 0; i < nr; i++)
+		if (shell->params->backend->submit(shell->hv, &calls[i]) < 0)
+			core_not_submitted(shell->core, &calls[i]);
+}
+
+static void arm(struct shell *shell, uint64_t at)
+{
+	int r = sd_event_source_set_time(shell->timer, at);
+
+	if (r >= 0)
+		r = sd_event_source_set_enabled(
+			shell->timer, at == UINT64_MAX ? SD_EVENT_OFF : SD_EVENT_ONESHOT);
+	if (r < 0) {
+		log_write(LOG_LEVEL_ERROR, NULL, "cannot set the timer: %s", strerror(-r));
+		sd_event_exit(shell->event, r);
+	}
+}
+
+static void take_events(struct shell *shell, uint64_t now)
+{
+	struct hv_event event;
+
+	for (int i = 0; i < EVENTS_AT_ONCE; i++) {
+		if (shell->params->backend->next(shell->hv, &event) != 1)
+			return;
+		core_event(shell->core, now, &event);
+		hv_event_clear(&event);
+	}
+}
+
+static void step(struct shell *shell)
+{
+	const struct hv_call *calls = NULL;
+	uint64_t next = UINT64_MAX, now = now_us(NULL);
+	size_t nr = 0;
+
+	take_events(shell, now);
+	/* -ENOMEM: it is tried again at the next step, which is next all the same. */
+	if (core_step(shell->core, now, &calls, &nr, &next) < 0) {
+		log_write(LOG_LEVEL_WARNING, NULL, "no memory for a decision; it is tried again");
+		next = now + shell->params->config->core.tick_max_us;
+		nr = 0;
+	}
+	submit(shell, calls, nr);
+	methods_after_step(shell->methods);
+	check_record(shell);
+	if (shell->polls && next > now + POLL_US)
+		next = now + POLL_US;
+	arm(shell, next);
+}
+
+static int on_timer(sd_event_source *source, uint64_t at, void *ctx)
+{
+	step(ctx);
+	return 0;
+}
+
+static int on_backend(sd_event_source *source, int fd, uint32_t events, void *ctx)
+{
+	step(ctx);
+	return 0;
+}
+
+/* Not at once: a method calls it, and the step would send before the method's answer. */
+static void wake(void *ctx)
+{
+	arm(ctx, now_us(NULL));
+}
+
+static int on_end_signal(sd_event_source *source, const struct signalfd_siginfo *info, void *ctx)
+{
+	struct shell *shell = ctx;
+
+	log_write(LOG_LEVEL_NOTICE, NULL, "ending on signal %s",
+		info->ssi_signo == SIGTERM ? "TERM" : "INT");
+	return sd_event_exit(shell->event, 0);
+}
+
+static int on_hangup(sd_event_source *source, const struct signalfd_siginfo *info, void *ctx)
+{
+	log_write(LOG_LEVEL_WARNING, NULL,
+		"signal HUP: the configuration is read at start only; restart the daemon");
+	return 0;
+}
+
+/* ---- start and end ---- */
+
+static int watch_signals(struct shell *shell)
+{
+	sigset_t set;
+	int r;
+
+	signal(SIGPIPE, SIG_IGN);
+	sigemptyset(&set);
+	sigaddset(&set, SIGTERM);
+	sigaddset(&set, SIGINT);
+	sigaddset(&set, SIGHUP);
+	r = -pthread_sigmask(SIG_BLOCK, &set, NULL);
+	if (r == 0)
+		r = sd_event_add_signal(shell->event, NULL, SIGTERM, on_end_signal, shell);
+	if (r >= 0)
+		r = sd_event_add_signal(shell->event, NULL, SIGINT, on_end_signal, shell);
+	if (r >= 0)
+		r = sd_event_add_signal(shell->event, NULL, SIGHUP, on_hangup, shell);
+	return r < 0 ? r : 0;
+}
+
+static int open_record(struct shell *shell)
+{
+	const char *path = shell->params->record;
+	FILE *stream;
+	int r;
+
+	if (!path)
+		return 0;
+	stream = fopen(path, "we");
+	r = stream ? record_new(stream, engine_config(core_engine(shell->core)), &shell->record)
+		   : -errno;
+	if (r < 0) {
+		log_write(LOG_LEVEL_ERROR, NULL, "cannot record to %s: %s", path, strerror(-r));
+		if (stream)
+			fclose(stream);
+	}
+	return r;
+}
+
+static int open_core(struct shell *shell)
+{
+	struct core_config config = shell->params->config->core; /* groups are copied by it */
+	struct methods_params methods = { .now = now_us, .wake = wake, .ctx = shell };
+	int r;
+
+	config.log = on_core_log;
+	r = core_new(&config, shell->params->backend, &shell->core);
+	if (r < 0) {
+		log_write(LOG_LEVEL_ERROR, NULL, "cannot start: %s", strerror(-r));
+		return r;
+	}
+	methods.core = shell->core;
+	r = methods_new(&methods, &shell->methods);
+	if (r < 0)
+		return r;
+	core_on_tick(shell->core, on_tick, on_name, shell);
+	return open_record(shell);
+}
+
+static int open_control(struct shell *shell)
+{
+	struct control_params params = {
+		.path = shell->params->config->socket,
+		.group = CONTROL_GROUP,
+		.methods = methods_table,
+		.nr_methods = nr_methods,
+		.gone = methods_gone,
+		.say = on_control_say,
+		.ctx = shell->methods,
+	};
+	char why[300] = "";
+	int r;
+
+	r = control_open(shell->event, &params, &shell->control, why, sizeof(why));
+	if (r < 0)
+		log_write(LOG_LEVEL_ERROR, NULL, "no control socket: %s", why);
+	return r;
+}
+
+static int open_backend(struct shell *shell)
+{
+	const struct config *config = shell->params->config;
+	const struct hv_backend *backend = shell->params->backend;
+	struct hv_params params = { .uri = config->connect, .psi = config->psi, .proc = "/proc" };
+	int fd, r;
+
+	r = backend->open(&params, &shell->hv);
+	if (r < 0) {
+		log_write(LOG_LEVEL_ERROR, NULL, "cannot use %s with %s: %s", config->connect,
+			backend->name, strerror(-r));
+		return r;
+	}
+	fd = backend->fd(shell->hv);
+	shell->polls = fd < 0;
+	if (fd >= 0)
+		r = sd_event_add_io(
+			shell->event, &shell->backend_io, fd, EPOLLIN, on_backend, shell);
+	return r < 0 ? r : 0;
+}
+
+static void say_start(const struct shell *shell)
+{
+	const struct config *config = shell->params->config;
+	char size[SIZE_TEXT];
+
+	log_write(LOG_LEVEL_NOTICE, NULL, "ballastd %s: mode %s, %s with %s, pool %s, socket %s",
+		PACKAGE_VERSION, config->core.engine.act ? "act" : "observe", config->connect,
+		shell->params->backend->name,
+		config->core.pool_host ? "of the host"
+				       : size_format(config->core.pool_size, size, sizeof(size)),
+		config->socket);
+}
+
+/* Where the daemon keeps its things; its parent has to be there. */
+static int make_run_dir(const char *path)
+{
+	if (mkdir(path, 0755) == 0 || errno == EEXIST)
+		return 0;
+	log_write(LOG_LEVEL_ERROR, NULL, "cannot make %s: %s", path, strerror(errno));
+	return -errno;
+}
+
+static void shell_close(struct shell *shell)
+{
+	control_close(shell->control);
+	methods_free(shell->methods);
+	sd_event_source_disable_unref(shell->backend_io);
+	sd_event_source_disable_unref(shell->timer);
+	if (shell->hv)
+		shell->params->backend->close(shell->hv);
+	core_free(shell->core);
+	record_free(shell->record);
+	sd_event_unref(shell->event);
+}
+
+int shell_run(const struct shell_params *params)
+{
+	struct shell shell = { .params = params };
+	int r;
+
+	r = sd_event_new(&shell.event);
+	if (r >= 0)
+		r = watch_signals(&shell);
+	if (r >= 0)
+		r = sd_event_add_time(shell.event, &shell.timer, CLOCK_MONOTONIC, 0, ACCURACY_US,
+			on_timer, &shell);
+	if (r < 0) {
+		log_write(LOG_LEVEL_ERROR, NULL, "no event loop: %s", strerror(-r));
+		goto out;
+	}
+	r = make_run_dir(params->config->run_dir);
+	if (r < 0)
+		goto out;
+	r = open_core(&shell);
+	if (r < 0)
+		goto out;
+	r = open_control(&shell);
+	if (r < 0)
+		goto out;
+	r = open_backend(&shell);
+	if (r < 0)
+		goto out;
+	say_start(&shell);
+	/* Neither does anything outside of systemd. */
+	sd_notify(0, "READY=1");
+	r = sd_event_loop(shell.event);
+	sd_notify(0, "STOPPING=1");
+	if (r < 0)
+		log_write(LOG_LEVEL_ERROR, NULL, "the event loop ended: %s", strerror(-r));
+out:
+	shell_close(&shell);
+	return r < 0 ? r : 0;
+}

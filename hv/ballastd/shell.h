@@ -1,0 +1,24 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/*
+ * shell: the event loop around the core. It alone reads a clock and waits; it takes events of the
+ * backend to the core and the core's calls to the backend, runs the control socket, and ends on
+ * SIGTERM and SIGINT. One thread; the backend's own are its affair.
+ */
+#ifndef BALLAST_HV_BALLASTD_SHELL_H
+#define BALLAST_HV_BALLASTD_SHELL_H
+
+#include "hv/ballastd/config.h"
+
+struct shell_params {
+	const struct config *config; /* connect and socket are set */
+	const struct hv_backend *backend;
+	const char *record; /* file to record to; NULL: none */
+};
+
+/*
+ * Runs until a signal ends it: 0. On failure a negative errno, and the log has the words. Blocks
+ * SIGTERM, SIGINT and SIGHUP in this thread, before the backend makes others.
+ */
+int shell_run(const struct shell_params *params);
+
+#endif

@@ -1,0 +1,52 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/*
+ * ballastctl's inside: what its commands share. ballastctl.c has the command line and the table of
+ * commands, show.c prints status and plan, reasons.c explains, reclaim.c follows a reclaim.
+ */
+#ifndef BALLAST_TOOLS_BALLASTCTL_H
+#define BALLAST_TOOLS_BALLASTCTL_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include <json-c/json.h>
+
+#include "common/size.h"
+#include "tools/client.h"
+
+/* Exit statuses; 0 is done. */
+enum { CTL_FAILED = 1, CTL_USAGE = 2, CTL_UNREACHABLE = 3, CTL_PARTLY = 4 };
+
+struct ctl_options {
+	const char *socket;
+	bool json;
+	const char *group;
+};
+
+/* "ballastctl: words" on stderr; returns status. */
+int ctl_fail(int status, const char *format, ...) __attribute__((format(printf, 2, 3)));
+
+/* For people. Both take the daemon's result. */
+void show_status(struct json_object *status);
+void show_plan(struct json_object *plan);
+void show_reasons(struct json_object *explained);
+
+/* For programs: the result as it came, indented. */
+void show_json(struct json_object *result);
+
+/* Starts and follows a reclaim to its end or to ^C; an exit status. Takes over params. */
+int follow_reclaim(
+	struct client *client, struct json_object *params, const struct ctl_options *options);
+
+/*
+ * The amount of that key as people read it, in a buffer of the caller's; "-" where there is none.
+ * Signed ones have their sign.
+ */
+const char *text_size(struct json_object *object, const char *key, char buf[SIZE_TEXT]);
+#define TEXT_SIZE(object, key) text_size(object, key, (char[SIZE_TEXT]){ 0 })
+
+/* 0 and "" where there is none. */
+uint64_t number(struct json_object *object, const char *key);
+const char *text(struct json_object *object, const char *key);
+
+#endif

@@ -1,0 +1,203 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/* ballastctl status and plan for people: see ballastctl.h. */
+#include <config.h>
+
+#include "tools/ballastctl.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "common/json.h"
+#include "tools/table.h"
+
+#define NR(array) (sizeof(array) / sizeof((array)[0]))
+
+/* The i-th object of an array; NULL behind the last. */
+static struct json_object *element(struct json_object *array, size_t i)
+{
+	return i < json_object_array_length(array) ? json_object_array_get_idx(array, i) : NULL;
+}
+
+static void show_pool(struct json_object *status)
+{
+	struct json_object *pool = NULL;
+	bool known = false, connected = false;
+
+	json_get_object(status, "pool", &pool);
+	json_get_bool(pool, "known", &known);
+	json_get_bool(status, "connected", &connected);
+	printf("mode %s, %s%s\n", text(status, "mode"), text(status, "backend"),
+		connected ? "" : " (not connected: figures are old, nothing is decided)");
+	if (!known) {
+		puts("pool: not known yet");
+		return;
+	}
+	printf("pool: %s free of %s; VMs use %s and %s beside it; watermarks %s min, %s low, %s "
+	       "high\n",
+		TEXT_SIZE(pool, "free"), TEXT_SIZE(pool, "size"), TEXT_SIZE(pool, "used"),
+		TEXT_SIZE(pool, "overhead"), TEXT_SIZE(pool, "wm_min"), TEXT_SIZE(pool, "wm_low"),
+		TEXT_SIZE(pool, "wm_high"));
+	if (number(pool, "need") || number(pool, "owed"))
+		printf("short of memory: %s needed, %s asked for and not come\n",
+			TEXT_SIZE(pool, "need"), TEXT_SIZE(pool, "owed"));
+	if (number(pool, "short"))
+		printf("nobody can give the last %s; see ballastctl explain\n",
+			TEXT_SIZE(pool, "short"));
+	if (number(pool, "hung"))
+		printf("%s were asked of VMs that do not answer\n", TEXT_SIZE(pool, "hung"));
+}
+
+/* Groups with a limit of their own; the rest is only where VMs are. */
+static void show_groups(struct json_object *groups)
+{
+	static const struct table_column columns[] = { { "GROUP", false }, { "USAGE", true },
+		{ "SOFT-LIMIT", true }, { "EXCESS", true }, { "MIN", true }, { "LOW", true },
+		{ "MAX", true } };
+	static const char *const keys[] = { "usage", "soft_limit", "excess", "min", "low", "max" };
+	struct table *table = table_new(columns, NR(columns));
+	struct json_object *group;
+	size_t shown = 0;
+
+	for (size_t i = 0; (group = element(groups, i)); i++) {
+		if (!strcmp(text(group, "path"), "/"))
+			continue; /* the pool has its lines */
+		table_add(table, text(group, "path"));
+		for (size_t k = 0; k < NR(keys); k++)
+			table_add(table, TEXT_SIZE(group, keys[k]));
+		shown++;
+	}
+	if (shown > 0) {
+		putchar('\n');
+		table_print(table, stdout);
+	}
+	table_free(table);
+}
+
+static const char *vm_state(struct json_object *vm, char *buf, size_t size)
+{
+	const char *hold = text(vm, "hold");
+
+	/* "state" says no more than the state does. */
+	if (hold[0] && strcmp(hold, "state") != 0)
+		snprintf(buf, size, "%s, %s", text(vm, "state"), hold);
+	else
+		snprintf(buf, size, "%s", text(vm, "state"));
+	return buf;
+}
+
+static const char *vm_excess(struct json_object *vm, char *buf, size_t size)
+{
+	const char *via = text(vm, "excess_via");
+
+	if (via[0] && number(vm, "excess") == 0)
+		snprintf(buf, size, "by %s", via);
+	else
+		snprintf(buf, size, "%s", TEXT_SIZE(vm, "excess"));
+	return buf;
+}
+
+static void show_vms(struct json_object *vms)
+{
+	static const struct table_column columns[] = { { "NAME", false }, { "STATE", false },
+		{ "USAGE", true }, { "ACTUAL", true }, { "TARGET", true }, { "CEILING", true },
+		{ "SOFT-LIMIT", true }, { "EXCESS", true }, { "GUEST-USED", true },
+		{ "FLOOR", true }, { "OWED", true } };
+	struct table *table = table_new(columns, NR(columns));
+	struct json_object *vm;
+	char buf[300];
+
+	for (size_t i = 0; (vm = element(vms, i)); i++) {
+		table_add(table, text(vm, "name"));
+		table_add(table, vm_state(vm, buf, sizeof(buf)));
+		table_add(table, TEXT_SIZE(vm, "usage"));
+		table_add(table, TEXT_SIZE(vm, "actual"));
+		table_add(table, TEXT_SIZE(vm, "target"));
+		table_add(table, TEXT_SIZE(vm, "ceiling"));
+		table_add(table, TEXT_SIZE(vm, "soft_limit"));
+		table_add(table, vm_excess(vm, buf, sizeof(buf)));
+		table_add(table, TEXT_SIZE(vm, "guest_used"));
+		table_add(table, TEXT_SIZE(vm, "floor"));
+		table_add(table, TEXT_SIZE(vm, "owed"));
+	}
+	putchar('\n');
+	if (json_object_array_length(vms) > 0)
+		table_print(table, stdout);
+	else
+		puts("no VMs");
+	table_free(table);
+}
+
+void show_status(struct json_object *status)
+{
+	struct json_object *array = NULL;
+
+	show_pool(status);
+	if (json_get_array(status, "groups", &array) == 0)
+		show_groups(array);
+	if (json_get_array(status, "vms", &array) == 0)
+		show_vms(array);
+}
+
+/* ---- plan ---- */
+
+static const char *const steps[] = { "", "in excess, cold memory", "in excess, active memory too",
+	"all, cold memory", "all, active memory too" };
+
+static const char *share_why(struct json_object *share, char *buf, size_t size)
+{
+	uint64_t step = number(share, "step");
+	bool below_low = false;
+
+	json_get_bool(share, "below_low", &below_low);
+	snprintf(buf, size, "%" PRIu64 ": %s%s; could give %s, not below %s", step,
+		step < NR(steps) ? steps[step] : "", below_low ? ", below low" : "",
+		TEXT_SIZE(share, "cap"), TEXT_SIZE(share, "bound"));
+	return buf;
+}
+
+static void show_shares(struct json_object *shares)
+{
+	static const struct table_column columns[] = { { "NAME", false }, { "GIVES", true },
+		{ "GAIN", true }, { "STEP", false } };
+	struct table *table = table_new(columns, NR(columns));
+	struct json_object *share;
+	char buf[300];
+
+	for (size_t i = 0; (share = element(shares, i)); i++) {
+		table_add(table, text(share, "name"));
+		table_add(table, TEXT_SIZE(share, "gives"));
+		table_add(table, TEXT_SIZE(share, "gain"));
+		table_add(table, share_why(share, buf, sizeof(buf)));
+	}
+	if (json_object_array_length(shares) > 0) {
+		putchar('\n');
+		table_print(table, stdout);
+	}
+	table_free(table);
+}
+
+static void show_holds(struct json_object *holds)
+{
+	struct json_object *hold;
+
+	for (size_t i = 0; (hold = element(holds, i)); i++)
+		printf("%s%s gives nothing: %s\n", i == 0 ? "\n" : "", text(hold, "name"),
+			text(hold, "hold"));
+}
+
+void show_plan(struct json_object *plan)
+{
+	struct json_object *array = NULL;
+	const char *group = text(plan, "group");
+
+	printf("to reclaim %s from %s: %s would come", TEXT_SIZE(plan, "need"),
+		strcmp(group, "/") != 0 ? group : "the pool", TEXT_SIZE(plan, "gain"));
+	if (number(plan, "short"))
+		printf(", nobody can give the other %s", TEXT_SIZE(plan, "short"));
+	putchar('\n');
+	if (json_get_array(plan, "shares", &array) == 0)
+		show_shares(array);
+	if (json_get_array(plan, "holds", &array) == 0)
+		show_holds(array);
+}
