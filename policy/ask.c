@@ -38,19 +38,43 @@ void ask_credit(struct engine *e, const struct vm *vm, int64_t pages)
 		j->came = pages < 0 ? pages_sub(j->came, gain) : j->came + gain;
 	}
 	if (e->pool.known && e->pool.host && pages > 0) {
-		e->unshown += gain;
+		e->unshown += (int64_t)gain;
 		e->unshown_until = e->now + e->config.ask_deadline_us;
 	}
 }
 
-static uint64_t under_way(const struct engine *e, const struct memcg *root)
+static uint64_t asked_below(const struct engine *e, const struct memcg *root)
 {
-	uint64_t gain = root == e->tree->root ? e->unshown : 0;
+	uint64_t gain = 0;
 
 	for (const struct vm *vm = e->busy; vm; vm = vm->busy_next)
 		if (vm->owed && memcg_is_below(vm->memcg, root))
 			gain += settle_gain(vm, vm->owed);
 	return gain;
+}
+
+/*
+ * MemAvailable may lag behind what usage shows, which counts as under way until then; or be ahead
+ * of it, by no more than was asked for: then what comes is shown already.
+ */
+void ask_available(struct engine *e, int64_t more)
+{
+	int64_t ahead = -(int64_t)asked_below(e, e->tree->root);
+
+	if (more > 0) {
+		e->unshown = e->unshown - more > ahead ? e->unshown - more : ahead;
+		if (e->unshown < 0)
+			e->unshown_until = e->now + e->config.ask_deadline_us;
+	} else if (e->unshown < 0) {
+		e->unshown = e->unshown - more < 0 ? e->unshown - more : 0;
+	}
+}
+
+static uint64_t under_way(const struct engine *e, const struct memcg *root)
+{
+	uint64_t unshown = root == e->tree->root && e->unshown > 0 ? (uint64_t)e->unshown : 0;
+
+	return asked_below(e, root) + unshown;
 }
 
 static bool asked_by(const struct vm *vm, const struct demand *d)
@@ -66,10 +90,18 @@ static struct engine_reason reason_of(const struct vm *vm, enum engine_reason_ty
 	return r;
 }
 
+static void wait_for(struct engine *e, struct vm *vm, uint64_t pages)
+{
+	vm->waiting = pages;
+	settle_owe(e, vm);
+	topology_refresh(e, vm);
+}
+
 /* Takes back up to pages of what the VM owes; returns what was taken back. */
 static uint64_t take_back(struct engine *e, struct vm *vm, uint64_t pages)
 {
 	uint64_t waiting = pages_min(vm->waiting, pages), ask, out;
+	const struct engine_reason r = reason_of(vm, ENGINE_CANCEL);
 
 	vm->waiting -= waiting;
 	out = settle_outstanding(vm);
@@ -78,12 +110,8 @@ static uint64_t take_back(struct engine *e, struct vm *vm, uint64_t pages)
 		settle_cancel(e, vm, vm->set.actual);
 		return waiting + out;
 	}
-	if (ask) {
-		vm->ask.goal += ask;
-		vm->out = settle_outstanding(vm);
-		engine_act(e, vm, vm->ask.goal, reason_of(vm, ENGINE_CANCEL));
-		vm->ask.seq = vm->seq;
-	}
+	if (ask)
+		settle_raise(e, vm, vm->ask.goal + ask, &r);
 	settle_owe(e, vm);
 	topology_refresh(e, vm);
 	return waiting + ask;
@@ -137,8 +165,7 @@ static void promote(struct engine *e, struct vm *vm)
 		vm->out = 0;
 		vm->asks++;
 	}
-	pages = pages_min(pages, ask->goal);
-	ask->goal -= pages;
+	ask->goal = settle_from(vm) - pages;
 	vm->out = settle_outstanding(vm);
 	vm->waiting -= pages;
 	way = pages_sub(vm->set.actual, ask->goal);
@@ -171,9 +198,8 @@ static void pass_on_late(struct engine *e)
 		if (!vm->waiting)
 			continue;
 		in_time = pages_mul_div(speed_of(e, vm), e->config.ask_deadline_us, SECOND);
-		vm->waiting = pages_min(vm->waiting, pages_sub(in_time, settle_outstanding(vm)));
-		settle_owe(e, vm);
-		topology_refresh(e, vm);
+		in_time = pages_sub(in_time, settle_outstanding(vm));
+		wait_for(e, vm, pages_min(vm->waiting, in_time));
 	}
 }
 
@@ -201,6 +227,32 @@ static void keep_share(
 	topology_busy(e, vm);
 }
 
+/*
+ * What waits of step 3 and 4 is planned anew as far as somebody came to be in excess meanwhile who
+ * can give it.
+ */
+static void prefer_excess(struct engine *e, const struct demand *d, struct reclaim_plan *plan)
+{
+	uint64_t waits = 0, soft = 0, gain, part;
+
+	for (const struct vm *vm = e->busy; vm; vm = vm->busy_next)
+		if (asked_by(vm, d) && vm->why.step >= 3)
+			waits += settle_gain(vm, vm->waiting);
+	if (!waits || (!d->root->excess && !d->root->nr_excess))
+		return;
+	reclaim(d->root, waits, e->config.granule, false, plan);
+	for (size_t i = 0; i < plan->nr && plan->shares[i].step < 3; i++)
+		soft += plan->shares[i].gain;
+	for (struct vm *vm = e->busy; vm && soft; vm = vm->busy_next) {
+		gain = settle_gain(vm, vm->waiting);
+		if (!gain || !asked_by(vm, d) || vm->why.step < 3)
+			continue;
+		part = pages_min(gain, soft);
+		soft -= part;
+		wait_for(e, vm, vm->waiting - pages_mul_div(vm->waiting, part, gain));
+	}
+}
+
 /* Asks for what is not under way yet; returns what nobody can give. */
 static uint64_t ask_for(struct engine *e, const struct demand *d)
 {
@@ -208,6 +260,7 @@ static uint64_t ask_for(struct engine *e, const struct demand *d)
 	uint64_t way;
 
 	trim(e, d);
+	prefer_excess(e, d, &plan);
 	way = under_way(e, d->root);
 	if (way >= d->need)
 		return 0;
@@ -217,29 +270,36 @@ static uint64_t ask_for(struct engine *e, const struct demand *d)
 	return plan.short_pages;
 }
 
+static uint64_t over_max(const struct memcg *m)
+{
+	return pages_sub(m->seen, m->knobs.max);
+}
+
 static void ask_limited(struct engine *e)
 {
 	for (size_t i = 0; i < e->nr_limited; i++) {
 		struct memcg *m = e->limited[i];
 
-		ask_for(e, &(struct demand){ .root = m, .need = pages_sub(m->seen, m->knobs.max) });
+		if (m != e->tree->root) /* that is the pool's own, see ask_pool() */
+			ask_for(e, &(struct demand){ .root = m, .need = over_max(m) });
 	}
+}
+
+static void cancel_job_asks(struct engine *e, uint64_t job)
+{
+	for (struct vm *vm = e->busy; vm; vm = vm->busy_next)
+		if (vm_asked(vm) && vm->why.job == job)
+			settle_cancel(e, vm, vm->set.actual);
 }
 
 static void end_job(struct engine *e, struct job **at, enum engine_event_type how)
 {
 	struct job *j = *at;
 
+	cancel_job_asks(e, j->id);
 	engine_event(e, how, j->id, j->wanted, (int64_t)j->came);
 	*at = j->next;
 	free(j);
-}
-
-static void cancel_job_asks(struct engine *e, uint64_t job)
-{
-	for (struct vm *vm = e->busy; vm; vm = vm->busy_next)
-		if (vm->owed && vm->why.job == job)
-			settle_cancel(e, vm, vm->set.actual);
 }
 
 static void ask_jobs(struct engine *e)
@@ -253,7 +313,6 @@ static void ask_jobs(struct engine *e)
 		left = pages_sub(j->wanted, j->came);
 		d.need = left;
 		if (left < e->config.granule) {
-			cancel_job_asks(e, j->id);
 			end_job(e, at, ENGINE_EVENT_JOB_DONE);
 			continue;
 		}
@@ -276,15 +335,28 @@ static void set_short(struct engine *e, uint64_t pages)
 	e->short_retry = e->now + e->config.hold_us;
 }
 
+/* Of a pool that is not known nothing more is asked; what was told to a VM may come. */
+static void wait_no_more(struct engine *e, const struct demand *d)
+{
+	for (struct vm *vm = e->busy; vm; vm = vm->busy_next) {
+		if (asked_by(vm, d))
+			wait_for(e, vm, 0);
+	}
+}
+
 static void ask_pool(struct engine *e)
 {
 	int64_t free = e->free - (int64_t)e->gifts;
 	struct demand d = { .root = e->tree->root };
+	uint64_t over = over_max(d.root);
 
-	if (!e->pool.known)
+	if (!e->pool.known) {
+		wait_no_more(e, &d);
 		return;
+	}
 	d.need = free < (int64_t)e->wm_high ? (uint64_t)((int64_t)e->wm_high - free) : 0;
-	if (free >= (int64_t)e->wm_low) {
+	d.need = pages_max(d.need, over);
+	if (free >= (int64_t)e->wm_low && !over) {
 		/* Inside the band nothing new is asked; what is under way may come. */
 		trim(e, &d);
 		set_short(e, 0);
@@ -310,8 +382,18 @@ void ask_all(struct engine *e)
 	promote_all(e);
 }
 
+void ask_nobody(struct engine *e)
+{
+	for (struct vm *vm = e->busy; vm; vm = vm->busy_next)
+		if (vm_asked(vm))
+			settle_cancel(e, vm, vm->set.actual);
+	while (e->jobs)
+		end_job(e, &e->jobs, ENGINE_EVENT_JOB_SHORT);
+}
+
 int ask_request(struct engine *e, const struct engine_request *request)
 {
+	const struct memcg *root = memcg_find(e->tree, request->root);
 	struct job *j, **at = &e->jobs;
 
 	while (*at && (*at)->id != request->job)
@@ -319,7 +401,6 @@ int ask_request(struct engine *e, const struct engine_request *request)
 	if (request->type == ENGINE_RECLAIM_CANCEL) {
 		if (!*at)
 			return -ENOENT;
-		cancel_job_asks(e, request->job);
 		end_job(e, at, ENGINE_EVENT_JOB_CANCELLED);
 		return 0;
 	}
@@ -327,7 +408,7 @@ int ask_request(struct engine *e, const struct engine_request *request)
 		return -EEXIST;
 	if (!request->job || !request->pages || request->pages > PAGES_UNLIMITED)
 		return -EINVAL;
-	if (!memcg_find(e->tree, request->root))
+	if (!root || root->offline)
 		return -ENOENT;
 	j = calloc(1, sizeof(*j));
 	if (!j)

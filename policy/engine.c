@@ -244,6 +244,16 @@ void engine_act(struct engine *e, struct vm *vm, uint64_t target, struct engine_
 	topology_busy(e, vm);
 }
 
+void engine_forget(struct engine *e, const struct vm *vm)
+{
+	for (size_t i = 0; i < e->nr_actions; i++) {
+		if (e->actions[i].id == vm->memcg->id) {
+			e->actions[i] = e->actions[--e->nr_actions];
+			return;
+		}
+	}
+}
+
 static uint64_t level_pages(const struct engine_level *level, uint64_t size)
 {
 	uint64_t pages = pages_mul_div(size, level->permille, 1000);
@@ -280,16 +290,20 @@ static void account_pool(struct engine *e)
 	e->below_min = e->free < (int64_t)e->wm_min;
 }
 
-/* MemAvailable may lag behind what the VMs' processes let go: that much counts as under way. */
+static bool pool_valid(const struct engine_pool *pool)
+{
+	return pool->size && pool->size <= PAGES_UNLIMITED && pool->available <= PAGES_UNLIMITED &&
+	       pool->reserve <= PAGES_UNLIMITED;
+}
+
 static void take_pool(struct engine *e, const struct engine_pool *pool)
 {
-	if (e->pool.known && pool->known && pool->host && pool->available > e->pool.available)
-		e->unshown = pages_sub(e->unshown, pool->available - e->pool.available);
+	bool known = pool->known && pool_valid(pool);
+
+	if (e->pool.known && known && pool->host)
+		ask_available(e, (int64_t)(pool->available - e->pool.available));
 	e->pool = *pool;
-	if (pool->known &&
-		(!pool->size || pool->size > PAGES_UNLIMITED || pool->available > PAGES_UNLIMITED ||
-			pool->reserve > PAGES_UNLIMITED))
-		e->pool.known = false;
+	e->pool.known = known;
 }
 
 static void first_error(int *error, int r)
@@ -331,6 +345,7 @@ static void retire(struct engine *e)
 			vm_capped(vm) ? vm->hold_until : 0,
 			vm->failed_until,
 			vm->contended_until,
+			vm->refused_until,
 			give_reserved(e, vm) ? vm->gift_until : 0,
 			vm->rested ? 0 : vm->rest_since + e->config.rest_us,
 		};
@@ -378,6 +393,8 @@ int engine_tick(struct engine *e, const struct engine_input *in, struct engine_o
 		ask_all(e);
 		give_loosen(e);
 		give_gifts(e);
+	} else {
+		ask_nobody(e);
 	}
 	memcg_reap(e->tree);
 	retire(e);

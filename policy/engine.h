@@ -210,6 +210,7 @@ int engine_set_config(struct engine *engine, const struct engine_config *config)
 
 /*
  * One tick. 0, or the first error that an input caused: -ENOENT (no such id), -EEXIST, -EINVAL,
+ * -EBUSY (a group that has children does not go), -ENODEV (its parent is going), -ELOOP (too deep),
  * -ENOMEM; that one item is left out, all else is done, and the output is valid.
  */
 int engine_tick(

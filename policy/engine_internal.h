@@ -53,6 +53,7 @@ struct vm {
 	uint64_t hold_until;   /* no gift before */
 	uint64_t failed_until; /* asked no more than delivered before */
 	uint64_t contended_until;
+	uint64_t refused_until;	      /* a way back was refused: not tried before */
 	unsigned int failures;	      /* in a row */
 	uint64_t delivered;	      /* what a failed ask brought, doubled by each success */
 	uint64_t gift_to, gift_until; /* gift not yet taken: usage may grow to gift_to */
@@ -85,9 +86,12 @@ struct engine {
 	struct engine_pool pool;
 	bool pool_seen;
 	uint64_t overhead; /* of all VMs */
-	uint64_t unshown;  /* came by usage, and MemAvailable does not show it yet */
+	/*
+	 * Of a host pool: came by usage, and MemAvailable does not show it yet; negative:
+	 * MemAvailable rose, and no usage shows it yet.
+	 */
+	int64_t unshown;
 	uint64_t unshown_until;
-	uint64_t available_before;
 	int64_t free; /* of the pool, this tick */
 	uint64_t wm_min, wm_low, wm_high;
 	uint64_t need, gifts, hung; /* this tick's */
@@ -137,6 +141,12 @@ static inline bool vm_receives(const struct vm *vm)
 	return engine_state_row(vm->state)->receives;
 }
 
+/* Told to give, or about to be, though all of it may have come. */
+static inline bool vm_asked(const struct vm *vm)
+{
+	return vm->ask.on || vm->waiting;
+}
+
 static inline uint64_t vm_limit(const struct vm *vm)
 {
 	return balance_limit(vm->ceiling, vm->memcg->knobs.max);
@@ -156,11 +166,11 @@ void engine_by(struct engine *e, uint64_t time); /* tick again by then */
  * what is the VM's and the pool's own.
  */
 void engine_act(struct engine *e, struct vm *vm, uint64_t target, struct engine_reason r);
+void engine_forget(struct engine *e, const struct vm *vm); /* it is gone: nothing is told to it */
 
 /* topology.c: what changes, samples. Errors as engine_tick() tells them. */
 int topology_change(struct engine *e, const struct engine_change *change);
 int topology_sample(struct engine *e, const struct vm_sample *sample);
-int topology_new_vm(struct engine *e, const struct engine_change *change);
 struct vm *topology_vm(const struct engine *e, uint64_t id); /* NULL */
 void topology_free_vm(struct engine *e, struct vm *vm);
 void topology_busy(struct engine *e, struct vm *vm);
@@ -169,12 +179,15 @@ void topology_refresh(struct engine *e, struct vm *vm); /* reclaim's view, from 
 
 /* settle.c: what became of what was asked. */
 void settle_vm(struct engine *e, struct vm *vm);
+/* The ask leads to no less than goal, from now on; told with reason r. */
+void settle_raise(struct engine *e, struct vm *vm, uint64_t goal, const struct engine_reason *r);
 void settle_result(struct engine *e, struct vm *vm, const struct engine_result *result);
 /* Ends whatever runs and forgets what waits; told to the VM as target, 0: not told. */
 void settle_cancel(struct engine *e, struct vm *vm, uint64_t target);
 void settle_hung(struct engine *e, struct vm *vm);
 void settle_owe(struct engine *e, struct vm *vm); /* books ask and waiting with the group */
 uint64_t settle_outstanding(const struct vm *vm); /* of the ask, without waiting */
+uint64_t settle_from(const struct vm *vm);	  /* the usage that what waits is taken from */
 uint64_t settle_gain(const struct vm *vm, uint64_t pages); /* for the host, by pages of the VM */
 
 /* ask.c: needs, shares and their pace. */
@@ -182,6 +195,8 @@ void ask_all(struct engine *e);
 int ask_request(struct engine *e, const struct engine_request *request);
 void ask_credit(struct engine *e, const struct vm *vm, int64_t pages); /* came, by usage */
 void ask_forget_root(struct engine *e, uint64_t root);
+void ask_available(struct engine *e, int64_t more); /* MemAvailable rose or fell */
+void ask_nobody(struct engine *e);		    /* observe: what runs ends */
 
 /* give.c: the ways back. */
 void give_feed(struct engine *e);

@@ -9,9 +9,10 @@ uint64_t give_reserved(const struct engine *e, const struct vm *vm)
 	return vm->gift_until > e->now ? pages_sub(vm->gift_to, vm->set.usage) : 0;
 }
 
-static bool may_receive(const struct vm *vm)
+static bool may_receive(const struct engine *e, const struct vm *vm)
 {
-	return vm_receives(vm) && vm->attrs.act && vm->set.usage_known;
+	return vm_receives(vm) && vm->attrs.act && vm->set.usage_known &&
+	       vm->refused_until <= e->now;
 }
 
 static bool in_excess(const struct engine *e, const struct vm *vm)
@@ -49,7 +50,7 @@ void give_feed(struct engine *e)
 	for (struct vm *vm = e->busy; vm; vm = vm->busy_next) {
 		if (!(vm->set.little_available || vm->swaps) || !vm_capped(vm))
 			continue;
-		if (!may_receive(vm) || in_excess(e, vm))
+		if (!may_receive(e, vm) || in_excess(e, vm))
 			continue;
 		target = balance_fed(vm->memcg->knobs.soft_limit, vm_limit(vm));
 		if (target >= pages_max(vm->target, vm->set.usage) + e->config.granule)
@@ -73,7 +74,7 @@ void give_loosen(struct engine *e)
 	if (!e->config.loosens)
 		return;
 	for (struct vm *vm = e->busy; vm; vm = vm->busy_next) {
-		if (!vm->cut || vm->ask.on || vm->waiting || !may_receive(vm) || under_max(vm))
+		if (!vm->cut || vm->ask.on || vm->waiting || !may_receive(e, vm) || under_max(vm))
 			continue;
 		vm->cut = false;
 		target = balance_loosened(in_excess(e, vm), vm->set.usage, vm_limit(vm),
@@ -90,7 +91,7 @@ void give_loosen(struct engine *e)
 static bool wants(const struct engine *e, const struct vm *vm)
 {
 	/* Not while actual moves: who moves it may be somebody else, with a wish. */
-	return vm_capped(vm) && may_receive(vm) && !vm->owed && !vm->acted && vm->rested &&
+	return vm_capped(vm) && may_receive(e, vm) && !vm->owed && !vm->acted && vm->rested &&
 	       e->now >= vm->hold_until;
 }
 

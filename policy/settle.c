@@ -15,6 +15,11 @@ uint64_t settle_outstanding(const struct vm *vm)
 	return vm->ask.on ? pages_sub(vm->set.usage, vm->ask.goal) : 0;
 }
 
+uint64_t settle_from(const struct vm *vm)
+{
+	return vm->ask.on ? pages_min(vm->ask.goal, vm->set.usage) : vm->set.usage;
+}
+
 uint64_t settle_gain(const struct vm *vm, uint64_t pages)
 {
 	const struct workingset *set = &vm->set;
@@ -45,6 +50,8 @@ static void account(struct engine *e, struct vm *vm)
 
 static void end(struct engine *e, struct vm *vm)
 {
+	/* What waits follows on the goal: what the guest gave beyond it is given already. */
+	vm->waiting = pages_sub(vm->waiting, pages_sub(vm->ask.goal, vm->set.usage));
 	vm->ask.on = false;
 	vm->out = 0;
 	vm->cut = true;
@@ -134,6 +141,23 @@ static void failed(struct engine *e, struct vm *vm)
 	engine_event(e, ENGINE_EVENT_ASK_FAILED, vm->memcg->id, asked, (int64_t)pages);
 }
 
+void settle_raise(struct engine *e, struct vm *vm, uint64_t goal, const struct engine_reason *r)
+{
+	struct ask *ask = &vm->ask;
+
+	ask->goal = goal;
+	if (ask->from < goal) {
+		/* It grew past where it began: the ask begins anew. */
+		ask->from = vm->set.usage;
+		ask->since = e->now;
+	}
+	vm->out = settle_outstanding(vm);
+	settle_owe(e, vm);
+	topology_refresh(e, vm);
+	engine_act(e, vm, goal, *r);
+	ask->seq = vm->seq;
+}
+
 /* The guest uses more than it did when it was asked: the goal rises with what it must keep. */
 static void raise_goal(struct engine *e, struct vm *vm)
 {
@@ -149,16 +173,18 @@ static void raise_goal(struct engine *e, struct vm *vm)
 		settle_cancel(e, vm, pages_max(vm->set.actual, pages_min(keep, vm_limit(vm))));
 		return;
 	}
-	vm->ask.goal = keep;
-	vm->out = settle_outstanding(vm);
-	settle_owe(e, vm);
-	topology_refresh(e, vm);
-	engine_act(e, vm, keep,
-		(struct engine_reason){ .type = ENGINE_CANCEL,
+	settle_raise(e, vm, keep,
+		&(struct engine_reason){ .type = ENGINE_CANCEL,
 			.root = vm->ask.root,
 			.job = vm->ask.job,
 			.step = vm->ask.step,
 			.bound = keep });
+}
+
+/* How near usage must be to the goal; less than was asked, or nothing would have to come. */
+static uint64_t tolerance(const struct engine *e, const struct ask *ask)
+{
+	return pages_min(e->config.granule, (ask->from - ask->goal) / 8);
 }
 
 static void settle_ask(struct engine *e, struct vm *vm)
@@ -166,7 +192,8 @@ static void settle_ask(struct engine *e, struct vm *vm)
 	bool applied = vm->sample.applied_seq >= vm->ask.seq;
 
 	account(e, vm);
-	if (applied && vm->set.usage <= vm->ask.goal + e->config.granule)
+	if (applied && vm->set.usage_known &&
+		vm->set.usage <= vm->ask.goal + tolerance(e, &vm->ask))
 		came(e, vm);
 	else if (e->now < vm->ask.deadline)
 		raise_goal(e, vm);
@@ -178,16 +205,24 @@ static void settle_ask(struct engine *e, struct vm *vm)
 
 void settle_result(struct engine *e, struct vm *vm, const struct engine_result *result)
 {
-	if (!result->error || !vm->ask.on || result->seq != vm->ask.seq)
+	if (!result->error || result->seq != vm->seq)
 		return;
-	/* Refused: nothing will come of it. */
-	failed(e, vm);
+	if (vm->ask.on) {
+		failed(e, vm); /* nothing will come of it */
+		return;
+	}
+	/* A way back: it has what it had, and is given again after a hold time. */
+	vm->target = vm->set.actual;
+	vm->cut = true;
+	vm->refused_until = e->now + e->config.hold_us;
 }
 
 /* actual stands still and nothing is under way: is it where it was put? */
 static void settle_rest(struct engine *e, struct vm *vm)
 {
 	uint64_t actual = vm->rest_at, granule = e->config.granule;
+	/* What it was told, but not again below what it must keep by now. */
+	uint64_t target = pages_max(vm->target, vm->reclaim.keep);
 
 	if (!vm->touched)
 		return;
@@ -204,17 +239,16 @@ static void settle_rest(struct engine *e, struct vm *vm)
 		vm->ceiling = vm->target = vm->lowest = actual;
 		return;
 	}
-	if (actual >= vm->target + granule && !vm_capped(vm)) {
+	if (actual >= vm->target + granule && vm->target >= vm->ceiling) {
 		engine_event(e, ENGINE_EVENT_WISH, vm->memcg->id, vm->ceiling, (int64_t)actual);
 		vm->ceiling = vm->target = actual;
-	} else if (actual >= vm->target + granule && !vm->again) {
+	} else if (actual >= target + granule && !vm->again) {
 		vm->again = true;
 		if (e->config.act && vm->attrs.act && vm_gives(vm))
-			engine_act(
-				e, vm, vm->target, (struct engine_reason){ .type = ENGINE_AGAIN });
+			engine_act(e, vm, target, (struct engine_reason){ .type = ENGINE_AGAIN });
 		vm->rested = false;
 		vm->rest_since = e->now;
-	} else if (actual >= vm->target + granule) {
+	} else if (actual >= target + granule) {
 		vm->again = false;
 		vm->contended_until = e->now + e->config.hold_us;
 		engine_event(e, ENGINE_EVENT_CONTENDED, vm->memcg->id, vm->target, (int64_t)actual);
@@ -223,6 +257,12 @@ static void settle_rest(struct engine *e, struct vm *vm)
 		vm->again = false;
 	}
 	vm->lowest = pages_min(vm->target, actual);
+}
+
+/* What it may still be asked beside what runs. */
+static uint64_t room(const struct vm *vm)
+{
+	return pages_sub(settle_from(vm), vm->reclaim.keep);
 }
 
 void settle_vm(struct engine *e, struct vm *vm)
@@ -235,8 +275,9 @@ void settle_vm(struct engine *e, struct vm *vm)
 		settle_rest(e, vm);
 	}
 	topology_refresh(e, vm);
-	if (vm->waiting && vm->reclaim.hold != RECLAIM_HOLD_NONE)
+	if (vm->reclaim.hold != RECLAIM_HOLD_NONE)
 		vm->waiting = 0; /* it cannot: others are asked */
+	vm->waiting = pages_min(vm->waiting, room(vm));
 	settle_owe(e, vm);
 	topology_refresh(e, vm);
 }

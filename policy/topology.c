@@ -85,8 +85,7 @@ static int book(struct engine *e, struct vm *vm)
 	const struct workingset *set = &vm->set;
 	bool full = engine_state_row(vm->state)->counts_full || !set->usage_known;
 
-	if (!full || vm->known)
-		vm->known = true;
+	vm->known |= !full;
 	if (!set->usage_known && vm->known && !engine_state_row(vm->state)->counts_full)
 		return 0; /* the last figure stands until there is another */
 	return charge_observed(vm->memcg, full ? set->actual : set->usage);
@@ -94,6 +93,7 @@ static int book(struct engine *e, struct vm *vm)
 
 static void assess(struct engine *e, struct vm *vm)
 {
+	const struct workingset before = vm->set;
 	const struct workingset_vm w = {
 		.maximum = vm->attrs.maximum,
 		.soft_limit = vm->memcg->knobs.soft_limit,
@@ -104,14 +104,23 @@ static void assess(struct engine *e, struct vm *vm)
 	};
 
 	workingset_assess(&e->config.bounds, &w, &vm->sample, &vm->set);
+	if (!vm->set.usage_known) {
+		/* The last figures stand: what is unknown has not come. */
+		vm->set.usage = before.usage;
+		vm->set.resident = before.resident;
+	}
 }
 
+/* Where there is no room in the tree to book it, it counts as it did. */
 static int vm_changed(struct engine *e, struct vm *vm)
 {
+	const struct workingset before = vm->set;
 	int r;
 
 	assess(e, vm);
 	r = book(e, vm);
+	if (r)
+		vm->set = before;
 	settle_owe(e, vm);
 	topology_refresh(e, vm);
 	topology_busy(e, vm); /* looked at once in this tick */
@@ -145,13 +154,21 @@ static bool sample_valid(const struct vm_sample *s)
 int topology_sample(struct engine *e, const struct vm_sample *sample)
 {
 	struct vm *vm = topology_vm(e, sample->id);
+	struct vm_sample before;
+	int r;
 
 	if (!vm)
 		return -ENOENT;
 	if (!sample_valid(sample))
 		return -EINVAL;
-	vm->swaps = balance_swaps(&vm->sample, sample);
+	before = vm->sample;
 	vm->sample = *sample;
+	r = vm_changed(e, vm);
+	if (r) {
+		vm->sample = before;
+		return r;
+	}
+	vm->swaps = balance_swaps(&before, sample);
 	vm->samples++;
 	if (vm_knows(sample, VM_OVERHEAD)) {
 		e->overhead = e->overhead - vm->overhead + sample->overhead;
@@ -165,7 +182,7 @@ int topology_sample(struct engine *e, const struct vm_sample *sample)
 		vm->rest_since = e->now;
 		vm->rested = false;
 	}
-	return vm_changed(e, vm);
+	return 0;
 }
 
 static void *grow(void *array, size_t nr, size_t size)
@@ -237,24 +254,46 @@ static int set_knobs(struct engine *e, struct memcg *m, const struct memcg_knobs
 	return 0;
 }
 
-/* Soft limits changed: what was asked because of them is asked anew, or not. */
-static void cancel_soft_asks(struct engine *e, const struct memcg *below)
+/* What was asked by other knobs, of those below or in the group's name, is asked anew, or not. */
+static void cancel_asks(struct engine *e, const struct memcg *below)
 {
 	for (struct vm *vm = e->busy; vm; vm = vm->busy_next)
-		if (vm->owed && vm->ask.step <= 2 && memcg_is_below(vm->memcg, below))
+		if (vm_asked(vm) && memcg_is_below(vm->memcg, below))
 			settle_cancel(e, vm, vm->set.actual);
 }
 
 static int change_knobs(struct engine *e, struct memcg *m, const struct memcg_knobs *knobs)
 {
-	bool softer = m->knobs.soft_limit != knobs->soft_limit;
+	bool changed = memcmp(&m->knobs, knobs, sizeof(*knobs)) != 0;
 	int r = set_knobs(e, m, knobs);
 
 	if (r)
 		return r;
-	if (softer)
-		cancel_soft_asks(e, m);
+	if (changed)
+		cancel_asks(e, m);
 	return m->vm ? vm_changed(e, vm_of(m)) : 0;
+}
+
+static int gone(struct engine *e, struct memcg *m)
+{
+	int r;
+
+	if (m->vm) {
+		struct vm *vm = vm_of(m);
+
+		settle_cancel(e, vm, 0);
+		engine_forget(e, vm);
+		e->overhead -= vm->overhead;
+		charge_observed(m, 0);
+		topology_free_vm(e, vm);
+		e->nr_vms--;
+	}
+	r = memcg_kill(m);
+	if (r)
+		return r;
+	forget_limited(e, m);
+	ask_forget_root(e, m->id);
+	return 0;
 }
 
 static bool attrs_valid(const struct engine_vm_attrs *a)
@@ -263,7 +302,7 @@ static bool attrs_valid(const struct engine_vm_attrs *a)
 	       a->agent_floor <= PAGES_UNLIMITED;
 }
 
-int topology_new_vm(struct engine *e, const struct engine_change *change)
+static int new_vm(struct engine *e, const struct engine_change *change)
 {
 	struct memcg *parent = memcg_find(e->tree, change->parent), *m;
 	struct vm *vm;
@@ -293,38 +332,13 @@ int topology_new_vm(struct engine *e, const struct engine_change *change)
 	/* A ceiling on record: what is below it is a cut of an earlier run. */
 	vm->touched = change->attrs.ceiling != 0;
 	vm->rested = true; /* until actual is known */
-	r = set_knobs(e, m, &change->knobs);
-	if (r) {
-		m->vm = NULL;
-		memcg_kill(m);
-		free(vm);
-		return r;
-	}
 	e->nr_vms++;
-	return vm_changed(e, vm);
-}
-
-static int gone(struct engine *e, struct memcg *m)
-{
-	int r;
-
-	if (m == e->tree->root)
-		return -EINVAL;
-	if (m->vm) {
-		struct vm *vm = vm_of(m);
-
-		settle_cancel(e, vm, 0);
-		e->overhead -= vm->overhead;
-		charge_observed(m, 0);
-		topology_free_vm(e, vm);
-		e->nr_vms--;
-	}
-	r = memcg_kill(m);
+	r = set_knobs(e, m, &change->knobs);
+	if (!r)
+		r = vm_changed(e, vm);
 	if (r)
-		return r;
-	forget_limited(e, m);
-	ask_forget_root(e, m->id);
-	return 0;
+		gone(e, m);
+	return r;
 }
 
 static void new_state(struct engine *e, struct vm *vm, enum engine_vm_state state)
@@ -339,24 +353,30 @@ static void new_state(struct engine *e, struct vm *vm, enum engine_vm_state stat
 	else if (old == ENGINE_VM_NOT_ANSWERING && vm->hung)
 		/* Its part was asked of others meanwhile: what it was told is taken back. */
 		settle_cancel(e, vm, vm->set.actual);
-	else if (!vm_gives(vm) && vm->owed)
+	else if (!vm_gives(vm) && vm_asked(vm))
 		settle_cancel(e, vm, vm->set.actual);
 }
 
 int topology_change(struct engine *e, const struct engine_change *c)
 {
+	struct engine_vm_attrs old;
 	struct memcg *m;
 	struct vm *vm;
 	int r;
 
 	if (c->type == ENGINE_VM_NEW)
-		return topology_new_vm(e, c);
+		return new_vm(e, c);
 	if (c->type == ENGINE_GROUP_NEW) {
 		m = memcg_find(e->tree, c->parent);
 		if (!m)
 			return -ENOENT;
 		r = memcg_new(e->tree, m, c->id, &m);
-		return r ? r : set_knobs(e, m, &c->knobs);
+		if (r)
+			return r;
+		r = set_knobs(e, m, &c->knobs);
+		if (r)
+			memcg_kill(m);
+		return r;
 	}
 	m = memcg_find(e->tree, c->id);
 	if (!m || m->offline)
@@ -376,8 +396,12 @@ int topology_change(struct engine *e, const struct engine_change *c)
 			return -EINVAL;
 		if (vm->attrs.act && !c->attrs.act)
 			settle_cancel(e, vm, vm->set.actual);
+		old = vm->attrs;
 		vm->attrs = c->attrs;
-		return vm_changed(e, vm);
+		r = vm_changed(e, vm);
+		if (r)
+			vm->attrs = old;
+		return r;
 	case ENGINE_VM_STATE:
 		if (c->state >= ENGINE_VM_STATE_NR)
 			return -EINVAL;

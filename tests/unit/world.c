@@ -104,7 +104,7 @@ static void move(struct world_vm *vm)
 {
 	uint64_t goal = vm->target, had = world_usage(vm), gone;
 
-	if (vm->pending_seq && vm->delayed++ >= vm->delay) {
+	if (vm->pending_seq && !vm->hung && vm->delayed++ >= vm->delay) {
 		vm->target = goal = vm->pending;
 		vm->applied_seq = vm->pending_seq;
 		vm->pending_seq = 0;
@@ -138,6 +138,8 @@ static struct vm_sample sample(const struct world_vm *vm)
 		.stale = vm->stale,
 	};
 
+	if (vm->no_process)
+		s.known &= ~(unsigned int)VM_FIGURES_PROCESS;
 	if (!vm->no_stats) {
 		s.known |= VM_UNUSED | VM_USABLE | VM_DISK_CACHES;
 		s.stats_actual = vm->actual;

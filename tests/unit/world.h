@@ -25,6 +25,8 @@ struct world_vm {
 	unsigned int delayed;
 	uint64_t pending, pending_seq;
 	bool refuses, no_stats, stale, grows_back;
+	bool no_process; /* the host's figures of its process are unknown */
+	bool hung;	 /* its lane: targets are not taken up */
 	size_t commands;
 };
 

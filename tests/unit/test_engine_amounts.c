@@ -1,0 +1,582 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/*
+ * Promises of the engine that hold in every tick, whatever guests, balloons, lanes and operators
+ * do: over random worlds, each from a seed (BALLAST_SEED=n runs that one alone). What is in flight
+ * stands in the engine's state and in no view, so this test reads it there.
+ */
+#include <config.h>
+
+#include "policy/engine_internal.h"
+
+#include <assert.h>
+#include <check.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "tests/unit/world.h"
+
+#define SEEDS  1000
+#define TICKS  120
+#define GROUPS 4
+#define GROUP0 UINT64_C(100) /* the first group's id */
+
+static struct world w;
+static uint64_t rng, seed_now, next_id, next_job;
+static unsigned int tick_now;
+static uint64_t groups[GROUPS];
+static size_t nr_groups;
+static uint64_t true_available, total; /* of a host pool */
+
+/* What a VM's operator and lane say of it now. */
+static struct {
+	enum engine_vm_state state;
+	bool act, changed; /* changed: in this tick */
+	uint64_t min;
+	uint64_t target, actual; /* before this tick */
+} told[WORLD_VMS];
+
+/* splitmix64 */
+static uint64_t any(void)
+{
+	uint64_t z = rng += UINT64_C(0x9e3779b97f4a7c15);
+
+	z = (z ^ (z >> 30)) * UINT64_C(0xbf58476d1ce4e5b9);
+	z = (z ^ (z >> 27)) * UINT64_C(0x94d049bb133111eb);
+	return z ^ (z >> 31);
+}
+
+static uint64_t below(uint64_t n)
+{
+	return n ? any() % n : 0;
+}
+
+static bool one_in(uint64_t n)
+{
+	return below(n) == 0;
+}
+
+static struct engine *engine(void)
+{
+	return w.engine;
+}
+
+/* ---- a world ---- */
+
+static struct memcg_knobs random_knobs(uint64_t about)
+{
+	struct memcg_knobs k = MEMCG_KNOBS_NONE;
+
+	if (one_in(2))
+		k.soft_limit = one_in(4) ? 0 : below(about);
+	if (one_in(5))
+		k.min = below(about / 2);
+	if (one_in(4))
+		k.low = below(about);
+	if (one_in(6))
+		k.max = k.min + below(about);
+	return k;
+}
+
+static uint64_t random_parent(void)
+{
+	return nr_groups && !one_in(3) ? groups[below(nr_groups)] : MEMCG_ROOT_ID;
+}
+
+static void add_vm(void)
+{
+	uint64_t maximum = MIB(32 + below(600));
+	struct memcg_knobs k = random_knobs(maximum);
+	size_t i = world_add(&w, next_id++, random_parent(), maximum, below(maximum), &k);
+	struct world_vm *vm = &w.vm[i];
+
+	vm->speed = one_in(8) ? 0 : MIB(1 + below(30));
+	vm->delay = one_in(3) ? (unsigned int)below(12) : 0;
+	vm->anon = below(vm->resident + 1);
+	vm->cache = below(vm->resident + 1);
+	vm->overhead = MIB(below(20));
+	vm->stops_at = one_in(4) ? below(maximum) : 0;
+	if (one_in(4))
+		vm->swapped = below(vm->resident + 1);
+	told[i].state = ENGINE_VM_RUNNING;
+	told[i].act = true;
+	told[i].min = k.min;
+}
+
+static uint64_t used_by_all(void)
+{
+	uint64_t sum = 0;
+
+	for (size_t i = 0; i < w.nr; i++)
+		if (!w.vm[i].gone)
+			sum += world_usage(&w.vm[i]) + w.vm[i].overhead;
+	return sum;
+}
+
+static void open_world(uint64_t seed)
+{
+	struct engine_config c;
+	uint64_t vms;
+
+	rng = seed * 7919 + 1;
+	memset(told, 0, sizeof(told));
+	next_id = 2;
+	next_job = 1;
+	nr_groups = 0;
+	world_config(&c);
+	c.granule = one_in(8) ? 1 : MIB(1);
+	c.loosens = !one_in(6);
+	c.max_step = MIB(8) << below(6);
+	c.hold_us = SECOND_US * (1 + below(4));
+	c.ask_deadline_us = SECOND_US * (1 + below(3));
+	c.rest_us = SECOND_US / 2;
+	c.bounds.margin_at_least = MIB(below(40));
+	c.headroom_at_least = MIB(8);
+	world_open(&w, &c, 1);
+	for (uint64_t n = below(GROUPS + 1); n; n--) {
+		struct memcg_knobs k = random_knobs(MIB(1200));
+		uint64_t parent = random_parent();
+
+		groups[nr_groups] = GROUP0 + nr_groups;
+		world_group(&w, groups[nr_groups++], parent, &k);
+	}
+	vms = 1 + below(12);
+	while (vms--)
+		add_vm();
+	w.pool.size = used_by_all() * (85 + below(25)) / 100 + 1;
+	if (one_in(3)) {
+		w.pool.host = true;
+		w.pool.reserve = MIB(below(50));
+		w.pool.size += w.pool.reserve;
+		total = w.pool.size;
+	}
+}
+
+/* ---- what happens to it ---- */
+
+static void disturb_guest(struct world_vm *vm)
+{
+	uint64_t n;
+
+	if (one_in(2))
+		vm->resident = pages_min(vm->resident + below(MIB(6)), vm->actual);
+	if (one_in(12))
+		vm->resident -= below(pages_min(vm->resident, MIB(20)) + 1);
+	if (one_in(10))
+		vm->anon = below(world_usage(vm) + 1);
+	if (one_in(10))
+		vm->cache = below(world_usage(vm) + 1);
+	if (one_in(20)) {
+		n = below(pages_min(vm->resident, MIB(20)) + 1);
+		vm->resident -= n;
+		vm->swapped += n;
+	}
+	if (one_in(30))
+		vm->swapped = 0;
+	if (one_in(40))
+		vm->speed = one_in(3) ? 0 : MIB(1 + below(30));
+	if (one_in(40))
+		vm->stops_at = one_in(2) ? vm->actual - below(vm->actual / 4 + 1) : 0;
+	if (one_in(40))
+		vm->refuses = !vm->refuses;
+	if (one_in(60))
+		vm->no_stats = !vm->no_stats;
+	if (one_in(60))
+		vm->no_process = !vm->no_process;
+	if (one_in(60))
+		vm->stale = !vm->stale;
+	if (one_in(80)) /* somebody else's hand */
+		vm->target = vm->actual = pages_min(vm->maximum, vm->actual / 2 + below(MIB(200)));
+}
+
+static void disturb_lane(size_t i)
+{
+	struct world_vm *vm = &w.vm[i];
+	enum engine_vm_state state = told[i].state;
+
+	if (!one_in(50))
+		return;
+	state = state == ENGINE_VM_RUNNING ? (enum engine_vm_state)below(ENGINE_VM_STATE_NR)
+					   : ENGINE_VM_RUNNING;
+	told[i].changed = true;
+	told[i].state = state;
+	vm->hung = state == ENGINE_VM_NOT_ANSWERING;
+	world_state(&w, vm->id, state);
+	if (state == ENGINE_VM_ARRIVING) /* rebooted */
+		vm->actual = vm->target = vm->maximum;
+	if (state == ENGINE_VM_ARRIVING || one_in(2))
+		world_change(&w, &(struct engine_change){ .type = ENGINE_VM_CANCEL, .id = vm->id });
+}
+
+static void disturb_operator(size_t i)
+{
+	struct world_vm *vm = &w.vm[i];
+	struct memcg_knobs k = random_knobs(vm->maximum);
+
+	if (one_in(60)) {
+		told[i].min = k.min;
+		told[i].changed = true;
+		world_knobs(&w, vm->id, &k);
+	}
+	if (one_in(80)) {
+		told[i].act = !told[i].act;
+		told[i].changed = true;
+		world_change(&w, &(struct engine_change){ .type = ENGINE_VM_ATTRS,
+					 .id = vm->id,
+					 .attrs = { .maximum = vm->maximum, .act = told[i].act } });
+	}
+	if (one_in(200)) {
+		vm->gone = true;
+		world_change(&w, &(struct engine_change){ .type = ENGINE_VM_GONE, .id = vm->id });
+	}
+}
+
+static void disturb_pool(void)
+{
+	if (one_in(30))
+		w.pool.size = pages_max(w.pool.size + below(MIB(80)), MIB(40)) - MIB(40) + 1;
+	if (one_in(60))
+		w.pool.known = !w.pool.known;
+	if (!w.pool.host)
+		return;
+	true_available = pages_sub(total, used_by_all());
+	/* MemAvailable falls at once and rises late. */
+	if (!w.pool.available || w.pool.available > true_available || one_in(4))
+		w.pool.available = true_available;
+	else
+		w.pool.available += below(true_available - w.pool.available + 1) / 2;
+}
+
+static void disturb_requests(void)
+{
+	size_t i = below(w.nr);
+	uint64_t root = nr_groups && one_in(2) ? groups[below(nr_groups)] : MEMCG_ROOT_ID;
+
+	if (one_in(40) && next_job <= 2)
+		world_reclaim(&w, next_job++, one_in(4) ? w.vm[i].id : root, 1 + below(MIB(200)));
+	if (one_in(100) && next_job > 1)
+		w.requests[w.nr_requests++] =
+			(struct engine_request){ .type = ENGINE_RECLAIM_CANCEL,
+				.job = 1 + below(next_job - 1) };
+	if (one_in(40) && nr_groups) {
+		struct memcg_knobs k = random_knobs(MIB(1200));
+
+		world_knobs(&w, groups[below(nr_groups)], &k);
+	}
+}
+
+static void disturb(void)
+{
+	struct engine_view view;
+
+	for (size_t i = 0; i < w.nr; i++) {
+		told[i].changed = false;
+		if (w.vm[i].gone)
+			continue;
+		if (!engine_view(w.engine, w.vm[i].id, &view)) {
+			told[i].target = view.target;
+			told[i].actual = view.set.actual;
+		}
+		disturb_guest(&w.vm[i]);
+		disturb_lane(i);
+		disturb_operator(i);
+	}
+	if (one_in(100) && w.nr < 16)
+		add_vm();
+	disturb_pool();
+	disturb_requests();
+}
+
+/* ---- promises ---- */
+
+#define HOLDS(cond, ...)                                                                           \
+	do {                                                                                       \
+		if (!(cond)) {                                                                     \
+			printf("# seed %" PRIu64 ", tick %u: ", seed_now, tick_now);               \
+			printf(__VA_ARGS__);                                                       \
+			printf("\n");                                                              \
+			ck_abort_msg(#cond);                                                       \
+		}                                                                                  \
+	} while (0)
+
+/* A page for each VM whose gain is a part of what it is asked: it rounds down, share by share. */
+static uint64_t rounding(void)
+{
+	uint64_t pages = 0;
+
+	for (const struct vm *vm = engine()->busy; vm; vm = vm->busy_next)
+		pages += vm->owed && vm->set.resident < vm->set.usage;
+	return pages;
+}
+
+static uint64_t asked_in_name(uint64_t root, uint64_t job)
+{
+	uint64_t gain = 0;
+
+	for (const struct vm *vm = engine()->busy; vm; vm = vm->busy_next)
+		if (vm->owed && vm->why.root == root && vm->why.job == job)
+			gain += settle_gain(vm, vm->owed);
+	return gain;
+}
+
+static bool name_is_alive(const struct vm *vm)
+{
+	const struct memcg *root = memcg_find(engine()->tree, vm->why.root);
+
+	if (vm->why.root == MEMCG_ROOT_ID && !vm->why.job)
+		return true;
+	for (const struct job *j = engine()->jobs; j; j = j->next)
+		if (j->id == vm->why.job)
+			return true;
+	return !vm->why.job && root && root->knobs.max != PAGES_UNLIMITED;
+}
+
+static uint64_t pool_need(void)
+{
+	struct engine_pool_view p;
+	int64_t free;
+
+	engine_pool_view(engine(), &p);
+	free = p.free - (int64_t)p.gifts;
+	return free < (int64_t)p.wm_high ? (uint64_t)((int64_t)p.wm_high - free) : 0;
+}
+
+/* Can be cancelled and in a root's name: never more than it needs by more than a granule. */
+static void amounts(void)
+{
+	const struct engine *e = engine();
+	uint64_t granule = e->config.granule + rounding(), asked;
+
+	asked = asked_in_name(MEMCG_ROOT_ID, 0);
+	if (e->pool.known)
+		HOLDS(asked <= pool_need() + granule, "pool: asked %" PRIu64 ", need %" PRIu64,
+			asked, pool_need());
+	for (const struct job *j = e->jobs; j; j = j->next) {
+		asked = asked_in_name(j->root, j->id);
+		HOLDS(asked <= pages_sub(j->wanted, j->came) + granule,
+			"job: asked %" PRIu64 ", wanted %" PRIu64 ", came %" PRIu64, asked,
+			j->wanted, j->came);
+	}
+	for (size_t i = 0; i < e->nr_limited; i++) {
+		const struct memcg *m = e->limited[i];
+
+		if (m->id == MEMCG_ROOT_ID)
+			continue;
+		asked = asked_in_name(m->id, 0);
+		HOLDS(asked <= pages_sub(m->seen, m->knobs.max) + granule,
+			"group %" PRIu64 ": asked %" PRIu64 ", over by %" PRIu64, m->id, asked,
+			pages_sub(m->seen, m->knobs.max));
+	}
+	for (const struct vm *vm = e->busy; vm; vm = vm->busy_next)
+		HOLDS(!vm->owed || name_is_alive(vm),
+			"VM %" PRIu64 " owes %" PRIu64 " in the name of %" PRIu64 " job %" PRIu64
+			" that is over",
+			vm->memcg->id, vm->owed, vm->why.root, vm->why.job);
+	for (const struct vm *vm = e->busy; vm; vm = vm->busy_next)
+		HOLDS(!vm->ask.on || vm->ask.goal <= vm->ask.from,
+			"VM %" PRIu64 " is asked less than nothing", vm->memcg->id);
+}
+
+static size_t index_of(uint64_t id)
+{
+	return (size_t)(world_vm(&w, id) - w.vm);
+}
+
+static uint64_t least(size_t i)
+{
+	uint64_t floor = (w.vm[i].maximum * 10 + 99) / 100;
+
+	return pages_max(floor, told[i].min);
+}
+
+/* Asked for less than its min or floor: nobody, ever. */
+static void floors(void)
+{
+	for (size_t n = 0; n < w.out.nr_actions; n++) {
+		const struct engine_action *a = &w.out.actions[n];
+		size_t i = index_of(a->id);
+		const struct world_vm *vm = &w.vm[i];
+		struct engine_view v;
+
+		HOLDS(!vm->gone, "VM %" PRIu64 " is gone", a->id);
+		v = world_view(&w, a->id);
+		if (a->reason.type == ENGINE_CUT || a->reason.type == ENGINE_AGAIN) {
+			HOLDS(a->target >= least(i),
+				"VM %" PRIu64 " %s: target %" PRIu64 ", least %" PRIu64, a->id,
+				engine_reason_name(a->reason.type), a->target, least(i));
+			HOLDS(a->target + v.set.margin / 8 >= v.set.keep,
+				"VM %" PRIu64 ": target %" PRIu64 ", must keep %" PRIu64, a->id,
+				a->target, v.set.keep);
+		} else {
+			HOLDS(a->target >= told[i].target || a->target >= told[i].actual ||
+					a->target >= v.set.actual,
+				"VM %" PRIu64 " %s: target %" PRIu64 " below %" PRIu64
+				" and actual %" PRIu64,
+				a->id, engine_reason_name(a->reason.type), a->target,
+				told[i].target, v.set.actual);
+		}
+		HOLDS(a->target <= pages_max(v.ceiling, v.set.actual),
+			"VM %" PRIu64 " %s: target %" PRIu64 " over its ceiling %" PRIu64, a->id,
+			engine_reason_name(a->reason.type), a->target, v.ceiling);
+	}
+}
+
+/* In the pool's name, step 3 and 4 are told to nobody while the soft steps can still bring some. */
+static void order(void)
+{
+	struct reclaim_plan plan;
+
+	for (size_t n = 0; n < w.out.nr_actions; n++) {
+		const struct engine_reason *r = &w.out.actions[n].reason;
+
+		if (r->type != ENGINE_CUT || r->root != MEMCG_ROOT_ID || r->job || r->step < 3)
+			continue;
+		HOLDS(engine_plan(engine(), MEMCG_ROOT_ID, 1, &plan) == 0, "no plan");
+		HOLDS(!plan.nr || plan.shares[0].step >= 3,
+			"VM %" PRIu64 " was asked in step %u, and VM %" PRIu64
+			" could give %" PRIu64 " in step %u",
+			w.out.actions[n].id, r->step, plan.shares[0].memcg->id, plan.shares[0].cap,
+			plan.shares[0].step);
+	}
+}
+
+/* Who is not managed, or cannot, is told nothing but that its ask is over. */
+static void managed(void)
+{
+	for (size_t n = 0; n < w.out.nr_actions; n++) {
+		const struct engine_action *a = &w.out.actions[n];
+		size_t i = index_of(a->id);
+
+		if (told[i].changed && a->reason.type == ENGINE_CANCEL)
+			continue;
+		HOLDS(told[i].act, "VM %" PRIu64 " is not managed: %s", a->id,
+			engine_reason_name(a->reason.type));
+		HOLDS(told[i].state == ENGINE_VM_RUNNING, "VM %" PRIu64 " is %s: %s", a->id,
+			engine_vm_state_name(told[i].state), engine_reason_name(a->reason.type));
+	}
+	if (!w.pool.known)
+		for (size_t n = 0; n < w.out.nr_actions; n++) {
+			const struct engine_reason *r = &w.out.actions[n].reason;
+
+			HOLDS(r->type != ENGINE_CUT || r->root != MEMCG_ROOT_ID || r->job,
+				"VM %" PRIu64 " was asked for an unknown pool",
+				w.out.actions[n].id);
+			HOLDS(r->type != ENGINE_GIFT,
+				"VM %" PRIu64 " was given from an unknown pool",
+				w.out.actions[n].id);
+		}
+}
+
+static uint64_t mix(uint64_t hash, uint64_t value)
+{
+	return (hash ^ value) * UINT64_C(0x100000001b3);
+}
+
+static uint64_t hash;
+
+/* Every figure that leaves the engine, in one number. */
+static void fingerprint(void)
+{
+	for (size_t n = 0; n < w.out.nr_actions; n++) {
+		const struct engine_action *a = &w.out.actions[n];
+		const struct engine_reason *r = &a->reason;
+		const uint64_t figures[] = { a->id, a->seq, a->target, a->ceiling, r->type, r->at,
+			r->root, r->job, r->step, (uint64_t)r->free, r->wm_low, r->need, r->owed,
+			r->step_need, r->step_cap, r->cap, r->share, r->bound, r->usage, r->from,
+			r->to, r->waiting };
+
+		for (size_t i = 0; i < sizeof(figures) / sizeof(figures[0]); i++)
+			hash = mix(hash, figures[i]);
+	}
+	for (size_t n = 0; n < w.out.nr_events; n++) {
+		const struct engine_event *e = &w.out.events[n];
+
+		hash = mix(mix(mix(mix(hash, e->type), e->id), e->a), (uint64_t)e->b);
+	}
+	hash = mix(hash, w.out.next);
+}
+
+static void run(uint64_t seed, void (*promise)(void))
+{
+	seed_now = seed;
+	open_world(seed);
+	for (tick_now = 0; tick_now < TICKS; tick_now++) {
+		disturb();
+		world_tick(&w);
+		promise();
+	}
+	world_close(&w);
+}
+
+static void run_all(void (*promise)(void))
+{
+	const char *one = getenv("BALLAST_SEED");
+
+	if (one) {
+		run(strtoull(one, NULL, 10), promise);
+		return;
+	}
+	for (uint64_t seed = 1; seed <= SEEDS; seed++)
+		run(seed, promise);
+}
+
+START_TEST(asks_that_can_be_cancelled_never_exceed_the_need_by_more_than_a_granule)
+{
+	run_all(amounts);
+}
+END_TEST
+
+START_TEST(nobody_is_asked_below_its_min_or_floor)
+{
+	run_all(floors);
+}
+END_TEST
+
+START_TEST(nobody_else_is_asked_while_those_in_excess_can_give)
+{
+	run_all(order);
+}
+END_TEST
+
+START_TEST(who_is_not_managed_or_cannot_give_is_told_nothing)
+{
+	run_all(managed);
+}
+END_TEST
+
+START_TEST(the_same_inputs_give_the_same_outputs)
+{
+	uint64_t first;
+
+	for (uint64_t seed = 1; seed <= SEEDS / 4; seed++) {
+		hash = 1;
+		run(seed, fingerprint);
+		first = hash;
+		hash = 1;
+		run(seed, fingerprint);
+		ck_assert_uint_eq(hash, first);
+	}
+}
+END_TEST
+
+int main(void)
+{
+	Suite *s = suite_create("engine_amounts");
+	TCase *t = tcase_create("amounts");
+	SRunner *sr = srunner_create(s);
+	int failed;
+
+	tcase_set_timeout(t, 60);
+	tcase_add_test(t, asks_that_can_be_cancelled_never_exceed_the_need_by_more_than_a_granule);
+	tcase_add_test(t, nobody_is_asked_below_its_min_or_floor);
+	tcase_add_test(t, nobody_else_is_asked_while_those_in_excess_can_give);
+	tcase_add_test(t, who_is_not_managed_or_cannot_give_is_told_nothing);
+	tcase_add_test(t, the_same_inputs_give_the_same_outputs);
+	suite_add_tcase(s, t);
+	srunner_set_tap(sr, "-");
+	srunner_run_all(sr, CK_SILENT);
+	failed = srunner_ntests_failed(sr);
+	srunner_free(sr);
+	return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+}
