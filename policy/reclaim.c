@@ -171,10 +171,11 @@ static void gather(struct walk *w, struct memcg *m, bool covered)
 static struct reclaim_share *share_of(struct walk *w, struct memcg *m)
 {
 	struct reclaim_plan *plan = w->plan;
-	struct reclaim_share *s = &plan->shares[m->plan.entry];
+	struct reclaim_share *s;
 
-	if (m->plan.entry >= w->first && m->plan.entry < plan->nr && s->memcg == m)
-		return s;
+	if (m->plan.entry >= w->first && m->plan.entry < plan->nr &&
+		plan->shares[m->plan.entry].memcg == m)
+		return &plan->shares[m->plan.entry];
 	assert(plan->nr < plan->nr_max);
 	m->plan.entry = plan->nr;
 	s = &plan->shares[plan->nr++];
@@ -435,7 +436,8 @@ static void run(struct walk *w, const struct phase *phase, bool swapped)
 			break;
 		hand_out(w, w->root, pages);
 	}
-	order(plan->shares + w->first, plan->nr - w->first);
+	if (plan->nr > w->first) /* else there may be no shares at all */
+		order(&plan->shares[w->first], plan->nr - w->first);
 }
 
 void reclaim(
