@@ -88,9 +88,9 @@ guest_max() {
 	lab_virsh dominfo "$1" | awk '/^Max memory:/ { print int($3 / 1024) }'
 }
 
-# guest_resident NAME: what of the guest's memory is on the host: its own mapping in smaps.
+# guest_resident NAME [MAXIMUM]: what of the guest's memory is on the host: its own mapping in smaps.
 guest_resident() {
-	awk -v least="$(($(guest_max "$1") * 1024))" '
+	awk -v least="$((${2:-$(guest_max "$1")} * 1024))" '
 		/^Size:/ { size = $2 }
 		/^Rss:/ && size >= least && !found { print int($2 / 1024); found = 1 }
 	' "/proc/$(guest_pid "$1")/smaps"

@@ -145,7 +145,7 @@ story_snapshot() {
 		/balloon.current/ { actual = int($2 / 1024) }
 		/balloon.maximum/ { print name, actual, int($2 / 1024) }
 	' | while read -r name actual maximum; do
-		echo "$name $actual $(guest_resident "$name") $maximum $(guest_cost "$name")"
+		echo "$name $actual $(guest_resident "$name" "$maximum") $maximum $(guest_cost "$name")"
 	done
 }
 
