@@ -283,6 +283,11 @@ static void settle_vm(struct core *core, struct core_vm *vm, int error)
 
 	vm->telling = 0;
 	if (vm->drop) {
+		/* It has not even let the old one go. */
+		if (error == -ENOMEM && knows(core, vm->told.id) && !knows(core, vm->id)) {
+			core_vm_dirty(core, vm);
+			return;
+		}
 		forget_told(core, vm);
 		vm->drop = false;
 	}

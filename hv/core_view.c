@@ -59,7 +59,7 @@ static void nearer(const char *what, const char *name, const char **best, size_t
 {
 	if (nearest_better(what, name, best_distance))
 		*best = name;
-	if (*what && !*begins && !strncmp(name, what, strlen(what)))
+	if (!*begins && !strncmp(name, what, strlen(what)))
 		*begins = name;
 }
 
@@ -70,6 +70,8 @@ const char *core_nearest(const struct core *core, const char *what)
 	struct core_vm *vm, *next;
 	size_t distance = SIZE_MAX;
 
+	if (!*what)
+		return NULL;
 	HASH_ITER (hh, core->vms, vm, next)
 		if (vm->told.id && !vm->gone)
 			nearer(what, vm->name, &best, &distance, &begins);

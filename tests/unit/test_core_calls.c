@@ -1,0 +1,1128 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/* Which calls the core makes and when, hung ones, ticks, memory that runs out, the operator's side.
+ */
+#include <config.h>
+
+#include "tests/unit/host.h"
+
+#include <check.h>
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* ---- allocations that fail, by the linker's --wrap ---- */
+
+static unsigned long allocations, fail_at, fail_for;
+
+static bool fails(void)
+{
+	if (!fail_at || !fake.in_core)
+		return false;
+	allocations++;
+	return allocations >= fail_at && allocations < fail_at + fail_for;
+}
+
+void *__real_malloc(size_t size);
+void *__real_calloc(size_t nr, size_t size);
+void *__real_reallocarray(void *p, size_t nr, size_t size);
+char *__real_strdup(const char *text);
+char *__real_strndup(const char *text, size_t size);
+void *__wrap_malloc(size_t size);
+void *__wrap_calloc(size_t nr, size_t size);
+void *__wrap_reallocarray(void *p, size_t nr, size_t size);
+char *__wrap_strdup(const char *text);
+char *__wrap_strndup(const char *text, size_t size);
+
+void *__wrap_malloc(size_t size)
+{
+	return fails() ? NULL : __real_malloc(size);
+}
+
+void *__wrap_calloc(size_t nr, size_t size)
+{
+	return fails() ? NULL : __real_calloc(nr, size);
+}
+
+void *__wrap_reallocarray(void *p, size_t nr, size_t size)
+{
+	return fails() ? NULL : __real_reallocarray(p, nr, size);
+}
+
+char *__wrap_strdup(const char *text)
+{
+	return fails() ? NULL : __real_strdup(text);
+}
+
+char *__wrap_strndup(const char *text, size_t size)
+{
+	return fails() ? NULL : __real_strndup(text, size);
+}
+
+/* ---- targets ---- */
+
+START_TEST(target_is_called_at_once_and_statistics_are_read_after_it)
+{
+	struct host_vm *vm = host_vm(0);
+	unsigned int stats;
+
+	fake.next = 0; /* ticks as often as may be */
+	host_up();
+	host_run(3 * SECOND);
+	stats = vm->calls[HV_STATS];
+	host_target(vm, 1, 900 * MIB);
+	host_run(60000);
+	ck_assert_uint_eq(vm->calls[HV_TARGET], 1);
+	ck_assert_uint_eq(vm->last[HV_TARGET].target, 900 * MIB);
+	ck_assert_uint_eq(vm->last[HV_TARGET].ceiling, GIB);
+	ck_assert_uint_eq(vm->calls[HV_STATS], stats + 1);
+	ck_assert_uint_eq(
+		host_said("vm00: target 1 GiB -> 900 MiB: cut in step 1 for the pool"), 1);
+
+	host_run(100000);
+	ck_assert_uint_eq(fake.nr_results, 1);
+	ck_assert_uint_eq(fake.results[0].id, host_id(vm));
+	ck_assert_uint_eq(fake.results[0].seq, 1);
+	ck_assert_int_eq(fake.results[0].error, 0);
+	ck_assert_uint_eq(host_item(vm)->sample.actual, PAGES(900 * MIB));
+}
+END_TEST
+
+START_TEST(target_counts_as_applied_when_all_figures_were_read_after_it)
+{
+	struct host_vm *vm = host_vm(0);
+
+	host_up();
+	host_run(3 * SECOND);
+	/* A reading of processes that was under way when the target returned is of before it. */
+	host.hold_process = true;
+	host_run(SECOND);
+	ck_assert_uint_ne(host.held_process.token, 0);
+	host_target(vm, 1, 900 * MIB);
+	host_run(2 * SECOND);
+	ck_assert_uint_eq(vm->calls[HV_TARGET], 1);
+	ck_assert_uint_eq(host_item(vm)->sample.actual, PAGES(900 * MIB));
+	vm->resident -= MIB;
+	host_answer_process();
+	host.hold_process = true;
+	host_run(60000);
+	ck_assert_uint_eq(host_item(vm)->sample.resident, PAGES(vm->resident));
+	ck_assert_uint_eq(host_item(vm)->sample.applied_seq, 0);
+	host_run(SECOND);
+	host_answer_process();
+	host_run(SECOND);
+	ck_assert_uint_eq(host_item(vm)->sample.applied_seq, 1);
+}
+END_TEST
+
+START_TEST(newest_target_supersedes_those_that_wait)
+{
+	struct host_vm *vm = host_vm(0);
+
+	fake.next = 0; /* ticks as often as may be */
+	host_up();
+	vm->hangs = true;
+	host_run(SECOND);
+	for (uint64_t seq = 1; seq <= 3; seq++) {
+		host_target(vm, seq, GIB - seq * MIB);
+		host_run(60000);
+	}
+	host_wake(vm);
+	host_step();
+	ck_assert_uint_eq(vm->calls[HV_TARGET], 1);
+	ck_assert_uint_eq(vm->last[HV_TARGET].target, GIB - 3 * MIB);
+}
+END_TEST
+
+START_TEST(refused_target_is_told_to_the_engine_and_said_once)
+{
+	struct host_vm *vm = host_vm(0);
+
+	host_up();
+	vm->target_error = -EPERM;
+	for (uint64_t seq = 1; seq <= 5; seq++) {
+		host_target(vm, seq, 900 * MIB);
+		host_run(SECOND);
+	}
+	ck_assert_uint_eq(fake.nr_results, 5);
+	ck_assert_int_eq(fake.results[4].error, -EPERM);
+	ck_assert_uint_eq(fake.results[4].seq, 5);
+	ck_assert_uint_eq(host_said("its balloon target 900 MiB was refused"), 1);
+	host_run(SECOND);
+	ck_assert_uint_eq(host_item(vm)->sample.applied_seq, 0);
+}
+END_TEST
+
+START_TEST(targets_go_before_readings_of_others)
+{
+	unsigned int before;
+
+	for (unsigned int i = 0; i < HOST_VMS; i++)
+		host_vm(i);
+	fake.next = 0; /* ticks as often as may be */
+	host_up();
+	host_run(SECOND);
+	/* All wait for their statistics, and eight places are taken. */
+	for (unsigned int i = 0; i < HOST_VMS; i++)
+		host.vms[i].hangs = true;
+	host_run(SECOND);
+	ck_assert_uint_eq(host.out, 8);
+	for (unsigned int i = 19; i > 0 && !fake.nr_actions; i--)
+		if (!host.vms[i].busy)
+			host_target(&host.vms[i], 1, 900 * MIB);
+	before = host.vms[19].calls[HV_TARGET];
+	host_run(60000);
+	for (unsigned int i = 0; i < HOST_VMS; i++) {
+		if (!host.vms[i].busy)
+			continue;
+		host_wake(&host.vms[i]);
+		break;
+	}
+	host_step();
+	before = 0;
+	for (unsigned int i = 0; i < HOST_VMS; i++)
+		before += host.vms[i].calls[HV_TARGET];
+	ck_assert_uint_eq(before, 1);
+}
+END_TEST
+
+START_TEST(no_target_outlives_the_connection)
+{
+	struct host_vm *vm = host_vm(0);
+
+	host_up();
+	host_event(HV_EVENT_DOWN, NULL);
+	host_target(vm, 1, 900 * MIB);
+	host_run(3 * SECOND);
+	host_event(HV_EVENT_UP, NULL);
+	host_run(3 * SECOND);
+	ck_assert_uint_eq(vm->calls[HV_TARGET], 0);
+	ck_assert_uint_eq(fake.nr_results, 1);
+	ck_assert_int_eq(fake.results[0].error, -ENOTCONN);
+}
+END_TEST
+
+START_TEST(no_old_target_is_replayed_after_a_reboot_or_a_pause)
+{
+	struct host_vm *vm = host_vm(0);
+
+	fake.next = 0; /* ticks as often as may be */
+	host_up();
+	vm->hangs = true;
+	host_run(SECOND);
+	host_target(vm, 1, 900 * MIB);
+	host_run(60000);
+	host_event(HV_EVENT_REBOOTED, vm);
+	host_wake(vm);
+	host_run(SECOND);
+	ck_assert_uint_eq(vm->calls[HV_TARGET], 0);
+
+	vm->hangs = true;
+	host_run(SECOND);
+	host_target(vm, 2, 900 * MIB);
+	host_run(60000);
+	vm->state = HV_PAUSED;
+	host_event(HV_EVENT_CHANGED, vm);
+	host_run(100000);
+	host_wake(vm);
+	host_run(SECOND);
+	ck_assert_uint_eq(vm->calls[HV_TARGET], 0);
+}
+END_TEST
+
+/* ---- observe ---- */
+
+START_TEST(observe_changes_nothing_anywhere)
+{
+	struct host_vm *vm = host_vm(0);
+
+	host.config.engine.act = false;
+	vm->period_s = 0;
+	host_up();
+	host_target(vm, 1, 900 * MIB); /* an engine that went mad */
+	host_run(70 * SECOND);
+	ck_assert_uint_eq(vm->calls[HV_PERIOD], 0);
+	ck_assert_uint_eq(vm->calls[HV_TARGET], 0);
+	ck_assert_uint_ge(vm->calls[HV_STATS], 60);
+	/* With statistics off nobody can tell whether there is a driver. */
+	ck_assert_int_eq(host_state(vm), ENGINE_VM_RUNNING);
+	ck_assert(host_item(vm)->sample.stale);
+}
+END_TEST
+
+START_TEST(vm_that_is_only_observed_is_not_changed)
+{
+	struct host_vm *vm = host_vm(0);
+
+	vm->period_s = 0;
+	vm->metadata = (struct hv_knobs){ .has_manage = true, .manage = HV_MANAGE_OBSERVE };
+	host_up();
+	host_target(vm, 1, 900 * MIB);
+	host_run(10 * SECOND);
+	ck_assert_uint_eq(vm->calls[HV_PERIOD] + vm->calls[HV_TARGET], 0);
+}
+END_TEST
+
+START_TEST(statistics_are_switched_on_where_they_are_off)
+{
+	struct host_vm *off = host_vm(0), *on = host_vm(1);
+
+	off->period_s = 0;
+	on->period_s = 7;
+	host_up();
+	host_run(10 * SECOND);
+	ck_assert_uint_eq(off->calls[HV_PERIOD], 1);
+	ck_assert_uint_eq(off->last[HV_PERIOD].period_s, 1);
+	ck_assert_uint_eq(on->calls[HV_PERIOD], 0);
+	ck_assert(!host_item(off)->sample.stale);
+}
+END_TEST
+
+START_TEST(statistics_that_cannot_be_switched_on_are_tried_at_each_resync)
+{
+	struct host_vm *vm = host_vm(0);
+
+	vm->period_s = 0;
+	vm->period_error = -EIO;
+	host_up();
+	host_run(21 * SECOND);
+	ck_assert_uint_eq(vm->calls[HV_PERIOD], 5);
+	ck_assert_uint_eq(host_said("cannot be switched on"), 1);
+}
+END_TEST
+
+/* ---- rhythms ---- */
+
+static unsigned int count(enum hv_call_type type, uint64_t us)
+{
+	unsigned int before = host.calls[type];
+
+	host_run(us);
+	return host.calls[type] - before;
+}
+
+START_TEST(set_pool_reads_processes_faster_below_wm_high_and_never_the_host)
+{
+	host.config.pool_host = false;
+	host.config.pool_size = 4 * GIB;
+	host_vm(0);
+	fake.view = (struct engine_pool_view){ .known = true, .free = 100, .wm_high = 100 };
+	host_up();
+	ck_assert(fake.pool.known);
+	ck_assert(!fake.pool.host);
+	ck_assert_uint_eq(fake.pool.size, PAGES(4 * GIB));
+	ck_assert_uint_eq(count(HV_PROCESS, 10 * SECOND), 40);
+	fake.view.free = 99;
+	host_run(SECOND);
+	ck_assert_uint_eq(count(HV_PROCESS, 10 * SECOND), 200);
+	ck_assert_uint_eq(host.calls[HV_HOST], 0);
+}
+END_TEST
+
+START_TEST(host_pool_is_read_faster_below_wm_high_and_processes_each_second)
+{
+	host_vm(0);
+	fake.view = (struct engine_pool_view){
+		.known = true, .free = 100, .wm_high = 100, .wm_low = PAGES(GIB)
+	};
+	host_up();
+	host_run(2 * SECOND);
+	ck_assert(fake.pool.known && fake.pool.host);
+	ck_assert_uint_eq(fake.pool.size, PAGES(64 * GIB));
+	ck_assert_uint_eq(fake.pool.available, PAGES(32 * GIB));
+	ck_assert_uint_eq(fake.pool.reserve, PAGES(2 * GIB)); /* 3 % would be less */
+	ck_assert_uint_eq(count(HV_HOST, 10 * SECOND), 40);
+	ck_assert_uint_eq(count(HV_PROCESS, 10 * SECOND), 10);
+	fake.view.free = 99;
+	host_run(SECOND);
+	ck_assert_uint_eq(count(HV_HOST, 10 * SECOND), 200);
+	ck_assert_uint_eq(count(HV_PROCESS, 10 * SECOND), 10);
+}
+END_TEST
+
+START_TEST(processes_are_read_at_once_when_the_pool_moved)
+{
+	unsigned int before;
+
+	host_vm(0);
+	fake.view = (struct engine_pool_view){
+		.known = true, .free = 100, .wm_high = 100, .wm_low = PAGES(GIB)
+	};
+	host_up();
+	host_run(2 * SECOND);
+	host.available -= GIB / 64; /* as much as may be */
+	ck_assert_uint_eq(count(HV_PROCESS, SECOND), 1);
+	before = host.calls[HV_PROCESS];
+	host.available -= 1;
+	host_run(300000);
+	ck_assert_uint_ge(host.calls[HV_PROCESS], before + 1);
+	host_run(SECOND);
+	ck_assert_uint_eq(count(HV_PROCESS, 10 * SECOND), 10);
+}
+END_TEST
+
+START_TEST(reserve_is_three_percent_where_that_is_more_and_the_operators_where_set)
+{
+	host.total = 1000 * GIB;
+	host_up();
+	ck_assert_uint_eq(fake.pool.reserve, PAGES(30 * GIB));
+	host_teardown();
+	host.config.reserve_set = true;
+	host.config.reserve = 1;
+	host_up();
+	ck_assert_uint_eq(fake.pool.reserve, 1);
+}
+END_TEST
+
+START_TEST(host_that_makes_no_sense_is_unknown_and_said_so_once)
+{
+	host_vm(0);
+	host_up();
+	ck_assert(fake.pool.known);
+	host.total = 0;
+	host_run(10 * SECOND);
+	ck_assert(!fake.pool.known);
+	ck_assert_uint_eq(host_said("is not known: nothing is taken or given"), 1);
+	host.total = 64 * GIB;
+	host.host_error = -EIO;
+	host_run(10 * SECOND);
+	ck_assert(!fake.pool.known);
+	ck_assert_uint_eq(host_said("the host's memory cannot be read"), 1);
+	host.host_error = 0;
+	host_run(SECOND);
+	ck_assert(fake.pool.known);
+	ck_assert_uint_eq(host_said("the host's memory can be read again"), 1);
+}
+END_TEST
+
+START_TEST(pressure_wakes_an_observation)
+{
+	host_vm(0);
+	host_up();
+	host_run(2 * SECOND + 60000);
+	host_event(HV_EVENT_PRESSURE, NULL);
+	host_event(HV_EVENT_PRESSURE, NULL);
+	ck_assert_uint_eq(count(HV_PROCESS, 50000), 1);
+	/* A flood of it is not a flood of readings. */
+	host_run(SECOND);
+	for (int i = 0; i < 1000; i++) {
+		host_event(HV_EVENT_PRESSURE, NULL);
+		host_run(1000);
+	}
+	ck_assert_uint_le(host.calls[HV_PROCESS], 30);
+}
+END_TEST
+
+START_TEST(ticks_come_at_most_every_50_ms_and_at_least_every_second)
+{
+	struct host_vm *vm = host_vm(0);
+	uint64_t before;
+
+	host_up();
+	host_run(2 * SECOND);
+	for (int i = 0; i < 1000; i++) { /* something changes every millisecond */
+		host_balloon(vm, GIB - (uint64_t)i * 4096);
+		host_run(1000);
+	}
+	ck_assert_uint_ge(fake.shortest, 50000);
+	before = fake.ticks;
+	host_gone(0);
+	host_run(10 * SECOND);
+	before = fake.ticks;
+	host_run(10 * SECOND);
+	ck_assert_uint_eq(fake.ticks - before, 10);
+}
+END_TEST
+
+START_TEST(engine_says_when_the_next_tick_is)
+{
+	uint64_t before;
+
+	host_up();
+	host_run(2 * SECOND);
+	before = fake.ticks;
+	fake.next = host.now + 1200000; /* told by the tick within the next second */
+	host_run(SECOND);
+	fake.next = UINT64_MAX;
+	host_run(250000);
+	ck_assert_uint_ge(fake.ticks - before, 2);
+	ck_assert_uint_le(fake.last_tick, host.now);
+	fake.next = 0; /* the past: as soon as may be */
+	before = fake.ticks;
+	host_run(2 * SECOND);
+	ck_assert_uint_ge(fake.ticks - before, 20);
+	ck_assert_uint_ge(fake.shortest, 50000);
+}
+END_TEST
+
+START_TEST(burst_of_changes_is_one_listing_after_another)
+{
+	struct host_vm *vm = host_vm(0);
+
+	host_up();
+	host_run(SECOND);
+	for (int i = 0; i < 100; i++)
+		host_event(HV_EVENT_CHANGED, vm);
+	ck_assert_uint_eq(count(HV_LIST, 40000), 1);
+	for (int i = 0; i < 1000; i++) {
+		host_event(HV_EVENT_CHANGED, vm);
+		host_run(1000);
+	}
+	ck_assert_uint_le(host.calls[HV_LIST], 30);
+}
+END_TEST
+
+START_TEST(descriptions_are_read_at_each_resync)
+{
+	struct host_vm *vm = host_vm(0);
+	unsigned int before;
+
+	host_up();
+	before = vm->calls[HV_INFO];
+	host_run(50 * SECOND);
+	ck_assert_uint_eq(vm->calls[HV_INFO] - before, 10);
+	ck_assert_uint_eq(host.calls[HV_LIST], 11);
+}
+END_TEST
+
+/* ---- hung calls ---- */
+
+START_TEST(one_stopped_vm_costs_the_others_nothing)
+{
+	unsigned int before[HOST_VMS];
+
+	for (unsigned int i = 0; i < HOST_VMS; i++)
+		host_vm(i);
+	host_up();
+	host_run(3 * SECOND);
+	host.vms[7].hangs = true;
+	for (unsigned int i = 0; i < HOST_VMS; i++)
+		before[i] = host.vms[i].calls[HV_STATS];
+	host_run(120 * SECOND);
+	for (unsigned int i = 0; i < HOST_VMS; i++)
+		if (i != 7)
+			ck_assert_uint_ge(host.vms[i].calls[HV_STATS] - before[i], 119);
+	ck_assert_uint_eq(host.vms[7].calls[HV_STATS] - before[7], 1);
+	ck_assert_int_eq(host_state(&host.vms[7]), ENGINE_VM_NOT_ANSWERING);
+	ck_assert_uint_eq(host_said("vm07: is not answering"), 1);
+	ck_assert(vm_knows(&host_item(&host.vms[7])->sample, VM_RESIDENT));
+	ck_assert_uint_eq(host.out, 1);
+
+	host_wake(&host.vms[7]);
+	host_run(3 * SECOND);
+	ck_assert_int_eq(host_state(&host.vms[7]), ENGINE_VM_RUNNING);
+	ck_assert_uint_eq(host_said("vm07: answers again"), 1);
+	ck_assert(!host_item(&host.vms[7])->sample.stale);
+}
+END_TEST
+
+START_TEST(target_that_waits_for_a_hung_call_is_given_up)
+{
+	struct host_vm *vm = host_vm(0);
+
+	host_up();
+	vm->hangs = true;
+	host_run(SECOND);
+	host_target(vm, 9, 900 * MIB);
+	host_run(4 * SECOND);
+	ck_assert_uint_eq(fake.nr_results, 1);
+	ck_assert_uint_eq(fake.results[0].seq, 9);
+	ck_assert_int_eq(fake.results[0].error, -ETIMEDOUT);
+	host_wake(vm);
+	host_run(SECOND);
+	ck_assert_uint_eq(vm->calls[HV_TARGET], 0);
+}
+END_TEST
+
+START_TEST(four_hung_calls_stop_all_calls_of_vms_and_nothing_else)
+{
+	unsigned int calls = 0, lists, processes;
+	struct core_status status;
+
+	for (unsigned int i = 0; i < 8; i++)
+		host_vm(i);
+	host_up();
+	host_run(2 * SECOND);
+	for (unsigned int i = 0; i < 4; i++)
+		host.vms[i].hangs = true;
+	host_run(5 * SECOND);
+	core_status(host.core, &status);
+	ck_assert_uint_eq(status.hung, 4);
+	ck_assert_uint_eq(host_said("4 calls hang"), 1);
+	for (unsigned int i = 0; i < 8; i++)
+		calls += host.vms[i].calls[HV_STATS] + host.vms[i].calls[HV_INFO];
+	lists = host.calls[HV_LIST];
+	processes = host.calls[HV_PROCESS];
+	host_run(20 * SECOND);
+	for (unsigned int i = 0; i < 8; i++)
+		calls -= host.vms[i].calls[HV_STATS] + host.vms[i].calls[HV_INFO];
+	ck_assert_uint_eq(calls, 0);
+	ck_assert_uint_eq(host.calls[HV_LIST] - lists, 4);
+	ck_assert_uint_ge(host.calls[HV_PROCESS] - processes, 20);
+	/* Nobody plans on what was read before. */
+	ck_assert(host_item(&host.vms[6])->sample.stale);
+
+	host_wake(&host.vms[2]);
+	host_run(3 * SECOND);
+	ck_assert(!host_item(&host.vms[6])->sample.stale);
+	ck_assert_uint_eq(host_said("fewer than 4 calls hang"), 1);
+	ck_assert_uint_le(host.most_out, 8);
+}
+END_TEST
+
+START_TEST(never_more_calls_are_out_than_workers)
+{
+	for (unsigned int i = 0; i < HOST_VMS; i++)
+		host_vm(i)->hangs = true;
+	host_up();
+	host_run(2 * SECOND);
+	ck_assert_uint_eq(host.out, 8);
+	for (int round = 0; round < 3; round++)
+		for (unsigned int i = 0; i < HOST_VMS; i++) {
+			if (!host.vms[i].busy)
+				continue;
+			host_wake(&host.vms[i]);
+			host.vms[i].hangs = true;
+			host_step();
+			ck_assert_uint_le(host.out, 8);
+		}
+}
+END_TEST
+
+START_TEST(vm_that_goes_while_its_call_is_out_and_comes_back_gets_no_second_call)
+{
+	struct host_vm *vm = host_vm(0);
+	uint64_t old;
+
+	host_up();
+	host_run(2 * SECOND);
+	old = host_id(vm);
+	vm->hangs = true;
+	host_run(SECOND);
+	ck_assert(vm->busy);
+	host_gone(0);
+	host_run(6 * SECOND);
+	ck_assert_uint_eq(host_id(vm), 0);
+	ck_assert_ptr_null(fake_item(old));
+
+	vm->there = true;
+	vm->hangs = false; /* its new calls would be answered; the old one is still out */
+	host_run(6 * SECOND);
+	ck_assert(vm->busy);
+	ck_assert_uint_eq(host_id(vm), 0);
+	host_wake(vm);
+	host_run(SECOND / 2);
+	ck_assert_uint_gt(host_id(vm), old);
+	ck_assert_int_eq(host_state(vm), ENGINE_VM_ARRIVING);
+}
+END_TEST
+
+START_TEST(call_of_a_vm_that_has_gone_is_awaited_and_no_longer)
+{
+	struct host_vm *vm = host_vm(0);
+	struct core_status status;
+
+	host_up();
+	vm->hangs = true;
+	host_run(5 * SECOND);
+	host_gone(0);
+	host_run(60 * SECOND);
+	core_status(host.core, &status);
+	ck_assert_uint_eq(status.hung, 1);
+	host_wake(vm);
+	host_step();
+	core_status(host.core, &status);
+	ck_assert_uint_eq(status.hung, 0);
+}
+END_TEST
+
+START_TEST(call_that_cannot_be_submitted_is_made_later)
+{
+	struct host_vm *vm = host_vm(0);
+	unsigned int stats;
+
+	host_up();
+	host_run(2 * SECOND);
+	stats = vm->calls[HV_STATS];
+	host.refuse = true;
+	host_run(2 * SECOND);
+	ck_assert_uint_gt(host.refused, 0);
+	/* With a pause in between: five kinds of calls at most, twenty times a second. */
+	ck_assert_uint_le(host.refused, 200);
+	host.refuse = false;
+	host_run(SECOND);
+	ck_assert_uint_gt(vm->calls[HV_STATS], stats);
+	ck_assert(!host_item(vm)->sample.stale);
+}
+END_TEST
+
+START_TEST(failing_calls_are_said_once_and_tried_on)
+{
+	struct host_vm *vm = host_vm(0), *other = host_vm(1);
+
+	vm->error = -EIO;
+	other->info_error = -EIO;
+	host_up();
+	host_run(10 * SECOND);
+	ck_assert_uint_eq(host_said("vm00: its balloon statistics cannot be read"), 1);
+	ck_assert_uint_eq(host_said("vm01: its description cannot be read"), 1);
+	ck_assert_uint_ge(vm->calls[HV_STATS], 10);
+	ck_assert_uint_eq(host_id(other), 0);
+	other->info_error = vm->error = 0;
+	host_run(2 * SECOND);
+	ck_assert_uint_ne(host_id(other), 0);
+	ck_assert_uint_ge(host_item(vm)->sample.known & VM_USABLE, 1);
+}
+END_TEST
+
+/* ---- memory that runs out ---- */
+
+/* VMs and groups come, move and go; returns what the engine knows in the end, as a text. */
+static void eventful(char *text, size_t size)
+{
+	struct host_vm *a, *b;
+	uint64_t id;
+
+	host_setup();
+	fake.next = UINT64_MAX;
+	a = host_vm(0);
+	a->metadata = (struct hv_knobs){ .has_group = true, .group = (char *)"/a/b" };
+	host_up();
+	b = host_vm(1);
+	b->problem = "something";
+	host_event(HV_EVENT_CHANGED, b);
+	host_run(SECOND);
+	a->metadata.group = (char *)"/c/d";
+	host_event(HV_EVENT_CHANGED, a);
+	host_run(SECOND);
+	host_gone(1);
+	for (unsigned int i = 2; i < HOST_VMS; i++)
+		host_vm(i);
+	strcpy(a->name, "renamed");
+	host_run(20 * SECOND);
+	snprintf(text, size, "%zu VMs %zu groups, %s", fake_nr(true), fake_nr(false),
+		core_find(host.core, "renamed", &id) == 0 ? "renamed" : "");
+	for (unsigned int i = 0; i < HOST_VMS; i++)
+		if (i != 1)
+			ck_assert_int_eq(host_state(&host.vms[i]), ENGINE_VM_RUNNING);
+	host_teardown();
+}
+
+START_TEST(any_allocation_may_fail_and_nothing_is_lost)
+{
+	char expected[64], text[64];
+
+	eventful(expected, sizeof(expected));
+	ck_assert_str_eq(expected, "19 VMs 2 groups, renamed");
+	for (fail_at = 1;; fail_at++) {
+		fail_for = fail_at % 3 + 1;
+		allocations = 0;
+		eventful(text, sizeof(text));
+		if (allocations < fail_at)
+			break;
+		ck_assert_msg(!strcmp(text, expected), "allocation %lu: %s", fail_at, text);
+	}
+	ck_assert_uint_gt(fail_at, 50);
+}
+END_TEST
+
+START_TEST(core_that_cannot_be_made_says_so)
+{
+	static const struct hv_backend backend = { .name = "x", .granule = 1 };
+	struct core_group_knobs groups[] = { { (char *)"/a", MEMCG_KNOBS_NONE },
+		{ (char *)"/b", MEMCG_KNOBS_NONE } };
+	struct core *core = NULL;
+	int r;
+
+	host.config.groups = groups;
+	host.config.nr_groups = 2;
+	fail_for = 1;
+	for (fail_at = 1;; fail_at++) {
+		allocations = 0;
+		fake.in_core = true;
+		r = core_new(&host.config, &backend, &core);
+		fake.in_core = false;
+		if (r == 0)
+			break;
+		ck_assert_int_eq(r, -ENOMEM);
+		ck_assert_ptr_null(core);
+	}
+	ck_assert_uint_gt(fail_at, 5);
+	core_free(core);
+}
+END_TEST
+
+START_TEST(engine_without_memory_is_told_again)
+{
+	struct host_vm *vm = host_vm(0);
+
+	vm->metadata = (struct hv_knobs){ .has_group = true, .group = (char *)"/a" };
+	fake.error = -ENOMEM; /* the first tick; the VM comes in a later one */
+	host_up();
+	fake.error = -ENOMEM;
+	vm->memtune = (struct hv_knobs){ .has_soft_limit = true, .soft_limit = MIB };
+	host_event(HV_EVENT_CHANGED, vm);
+	host_run(SECOND);
+	ck_assert_uint_eq(host_item(vm)->knobs.soft_limit, PAGES(MIB));
+
+	host_gone(0);
+	fake.error = -ENOMEM;
+	host_event(HV_EVENT_CHANGED, vm);
+	host_run(SECOND);
+	ck_assert_uint_eq(fake_nr(true), 0);
+	ck_assert_uint_eq(fake_nr(false), 0);
+}
+END_TEST
+
+START_TEST(engine_without_memory_for_a_new_vm_gets_it_again_with_its_group)
+{
+	struct host_vm *vm;
+
+	host_up();
+	vm = host_vm(0);
+	vm->metadata = (struct hv_knobs){ .has_group = true, .group = (char *)"/a" };
+	host_event(HV_EVENT_CHANGED, vm);
+	fake.error = -ENOMEM;
+	host_run(SECOND / 2);
+	ck_assert_int_eq(host_state(vm), ENGINE_VM_ARRIVING);
+	ck_assert_uint_eq(fake_nr(false), 1);
+}
+END_TEST
+
+START_TEST(vm_that_the_engine_refuses_is_told_again_when_it_is_due)
+{
+	struct host_vm *vm;
+	uint64_t before;
+
+	host_up();
+	host_run(SECOND);
+	vm = host_vm(0);
+	fake.error = -EINVAL;
+	fake.bad = 2; /* the id that it will get */
+	host_event(HV_EVENT_CHANGED, vm);
+	before = fake.ticks;
+	while (fake.error)
+		host_run(10000);
+	ck_assert_uint_eq(fake.nr_changes - 1, 1);
+	ck_assert_uint_le(fake.ticks - before, 2);
+	ck_assert_uint_eq(host_said("a decision could not use all of its input"), 1);
+	host_run(2 * SECOND);
+	ck_assert_uint_ne(host_id(vm), 0);
+	ck_assert_ptr_nonnull(fake_item(2));
+}
+END_TEST
+
+/* ---- the operator ---- */
+
+START_TEST(vms_are_found_by_name_or_uuid_and_groups_by_path)
+{
+	struct host_vm *a = host_vm(0), *b = host_vm(1);
+	uint64_t id = 0;
+
+	b->metadata = (struct hv_knobs){ .has_group = true, .group = (char *)"/prod" };
+	strcpy(a->name, "web");
+	strcpy(b->name, "batch");
+	host_up();
+	ck_assert_int_eq(core_find(host.core, "web", &id), 0);
+	ck_assert_uint_eq(id, host_id(a));
+	ck_assert_str_eq(core_name(host.core, id), "web");
+	ck_assert_int_eq(core_find(host.core, "/", &id), 0);
+	ck_assert_uint_eq(id, MEMCG_ROOT_ID);
+	ck_assert_int_eq(core_find(host.core, "/prod", &id), 0);
+	ck_assert_str_eq(core_name(host.core, id), "/prod");
+	ck_assert_int_eq(core_find(host.core, "/nowhere", &id), -ENOENT);
+	ck_assert_int_eq(core_find(host.core, "nobody", &id), -ENOENT);
+	ck_assert_ptr_null(core_name(host.core, 4711));
+	strcpy(b->name, "web");
+	host_run(6 * SECOND);
+	ck_assert_int_eq(core_find(host.core, "web", &id), -EEXIST);
+	ck_assert_uint_eq(host_said("batch: is now called 'web'"), 1);
+}
+END_TEST
+
+START_TEST(name_that_was_meant_is_suggested)
+{
+	strcpy(host_vm(0)->name, "webserver");
+	host_vm(1)->metadata = (struct hv_knobs){ .has_group = true, .group = (char *)"/prod" };
+	host_up();
+	ck_assert_str_eq(core_nearest(host.core, "wbeserver"), "webserver");
+	ck_assert_str_eq(core_nearest(host.core, "web"), "webserver");
+	ck_assert_str_eq(core_nearest(host.core, "/pord"), "/prod");
+	ck_assert_ptr_null(core_nearest(host.core, "database"));
+	ck_assert_ptr_null(core_nearest(host.core, ""));
+}
+END_TEST
+
+static char order[256];
+
+static bool put_vm(void *ctx, const struct core_vm_view *vm)
+{
+	strcat(strcat(order, vm->name), " ");
+	return strcmp(vm->name, ctx) != 0;
+}
+
+static bool put_group(void *ctx, const struct core_group_view *group)
+{
+	strcat(strcat(order, group->path), " ");
+	return true;
+}
+
+START_TEST(views_come_in_the_order_of_names_and_paths)
+{
+	struct core_vm_view view;
+	struct host_vm *vm;
+
+	strcpy(host_vm(0)->name, "c");
+	strcpy(host_vm(1)->name, "a");
+	vm = host_vm(2);
+	strcpy(vm->name, "b");
+	vm->metadata = (struct hv_knobs){ .has_group = true, .group = (char *)"/z/y" };
+	host.vms[0].partition = "/machine";
+	host_up();
+	core_for_each_vm(host.core, put_vm, (void *)"");
+	ck_assert_str_eq(order, "a b c ");
+	order[0] = '\0';
+	core_for_each_vm(host.core, put_vm, (void *)"b");
+	ck_assert_str_eq(order, "a b ");
+	order[0] = '\0';
+	core_for_each_group(host.core, put_group, NULL);
+	ck_assert_str_eq(order, "/ /machine /z /z/y ");
+	ck_assert_int_eq(core_vm(host.core, host_id(vm), &view), 0);
+	ck_assert_str_eq(view.group, "/z/y");
+	ck_assert_str_eq(view.soft_source, "none");
+	ck_assert(view.answering);
+	ck_assert_uint_eq(view.samples, vm->calls[HV_STATS]);
+	ck_assert_int_eq(core_vm(host.core, 4711, &view), -ENOENT);
+}
+END_TEST
+
+static void next_event(enum engine_event_type type, uint64_t id, uint64_t a, int64_t b)
+{
+	fake.events[fake.nr_events++] = (struct engine_event){ type, id, a, b };
+}
+
+START_TEST(request_runs_is_remembered_and_told_to_the_end)
+{
+	struct host_vm *vm = host_vm(0);
+	uint64_t job, other;
+	struct core_job state;
+
+	host_up();
+	ck_assert_int_eq(core_reclaim(host.core, 4711, 5, &job), -ENOENT);
+	ck_assert_int_eq(core_reclaim(host.core, MEMCG_ROOT_ID, 0, &job), -EINVAL);
+	ck_assert_int_eq(core_reclaim(host.core, MEMCG_ROOT_ID, 500, &job), 0);
+	ck_assert_int_eq(core_reclaim(host.core, MEMCG_ROOT_ID, 500, &other), 0);
+	ck_assert_uint_ne(job, other);
+	host_run(100000);
+	ck_assert_uint_eq(fake.nr_requests, 2);
+	ck_assert_uint_eq(fake.requests[0].job, job);
+	ck_assert_uint_eq(fake.requests[0].pages, 500);
+
+	host_target(vm, 1, 900 * MIB);
+	fake.actions[0].reason.job = job;
+	host_run(SECOND);
+	next_event(ENGINE_EVENT_ASK_CAME, host_id(vm), 300, 290);
+	host_run(SECOND);
+	ck_assert_int_eq(core_job(host.core, job, &state), 0);
+	ck_assert_int_eq(state.state, CORE_JOB_RUNNING);
+	ck_assert_uint_eq(state.came, 290);
+	ck_assert_uint_eq(state.owed, 77);
+
+	core_reclaim_cancel(host.core, other);
+	host_run(100000);
+	ck_assert_uint_eq(fake.nr_requests, 3);
+	ck_assert_int_eq(fake.requests[2].type, ENGINE_RECLAIM_CANCEL);
+	next_event(ENGINE_EVENT_JOB_CANCELLED, other, 500, 0);
+	next_event(ENGINE_EVENT_JOB_DONE, job, 500, 501);
+	host_run(SECOND);
+	ck_assert_int_eq(core_job(host.core, job, &state), 0);
+	ck_assert_int_eq(state.state, CORE_JOB_DONE);
+	ck_assert_uint_eq(state.came, 501);
+	ck_assert_int_eq(core_job(host.core, other, &state), 0);
+	ck_assert_int_eq(state.state, CORE_JOB_CANCELLED);
+	core_reclaim_cancel(host.core, other);
+	core_reclaim_cancel(host.core, 4711);
+	ck_assert_int_eq(core_job(host.core, 4711, &state), -ENOENT);
+}
+END_TEST
+
+START_TEST(last_64_requests_are_remembered)
+{
+	uint64_t first, job;
+	struct core_job state;
+
+	host_up();
+	ck_assert_int_eq(core_reclaim(host.core, MEMCG_ROOT_ID, 5, &first), 0);
+	for (int i = 1; i < 64; i++)
+		ck_assert_int_eq(core_reclaim(host.core, MEMCG_ROOT_ID, 5, &job), 0);
+	ck_assert_int_eq(core_reclaim(host.core, MEMCG_ROOT_ID, 5, &job), -EAGAIN);
+	core_reclaim_cancel(host.core, first); /* before anyone heard of it */
+	ck_assert_int_eq(core_job(host.core, first, &state), 0);
+	ck_assert_int_eq(core_reclaim(host.core, MEMCG_ROOT_ID, 5, &job), 0);
+	ck_assert_int_eq(core_job(host.core, first, &state), -ENOENT);
+	host_run(SECOND);
+	ck_assert_uint_eq(fake.nr_requests, 64);
+}
+END_TEST
+
+START_TEST(events_are_kept_for_who_takes_them_and_the_oldest_go)
+{
+	struct engine_event events[2000];
+
+	fake.next = 0; /* ticks as often as may be */
+	host_up();
+	for (uint64_t i = 0; i < 1100; i++) {
+		next_event(ENGINE_EVENT_ASK_CAME, 4711, i, 1);
+		host_run(50000);
+	}
+	ck_assert_uint_eq(core_take_events(host.core, events, 3), 3);
+	ck_assert_uint_eq(events[0].a, 1100 - 1024);
+	ck_assert_uint_eq(core_take_events(host.core, events, 2000), 1021);
+	ck_assert_uint_eq(events[1020].a, 1099);
+	ck_assert_uint_eq(core_take_events(host.core, events, 2000), 0);
+}
+END_TEST
+
+START_TEST(states_are_said_where_they_begin_and_end)
+{
+	struct host_vm *vm = host_vm(0);
+
+	host_up();
+	fake.view = (struct engine_pool_view){
+		.known = true, .wm_min = 100, .wm_high = 300, .free = -5
+	};
+	for (int i = 0; i < 5; i++) {
+		next_event(ENGINE_EVENT_SHORT, MEMCG_ROOT_ID, 256, 0);
+		next_event(ENGINE_EVENT_BELOW_MIN, 0, 100, -5);
+		next_event(ENGINE_EVENT_ASK_FAILED, host_id(vm), 512, 256);
+		next_event(ENGINE_EVENT_CONTENDED, host_id(vm), 512, 768);
+		host_run(SECOND);
+	}
+	ck_assert_uint_eq(host_said("the pool is short: 1 MiB that no VM can give"), 1);
+	ck_assert_uint_eq(host_said("memory is nearly gone: -20 KiB free"), 1);
+	ck_assert_uint_eq(host_said("vm00: gave only 1 MiB of 2 MiB"), 1);
+	ck_assert_uint_eq(host_said("vm00: rests at 3 MiB above its target 2 MiB"), 1);
+	fake.view.free = 100;
+	next_event(ENGINE_EVENT_SHORT_OVER, MEMCG_ROOT_ID, 0, 0);
+	next_event(ENGINE_EVENT_SHORT_OVER, MEMCG_ROOT_ID, 0, 0);
+	next_event(ENGINE_EVENT_ASK_CAME, host_id(vm), 512, 512);
+	next_event(ENGINE_EVENT_WISH, host_id(vm), 1024, 512);
+	host_run(SECOND);
+	ck_assert_uint_eq(host_said("the pool is no longer short"), 1);
+	ck_assert_uint_eq(host_said("memory is above wm-min again: 400 KiB free"), 1);
+	ck_assert_uint_eq(host_said("vm00: gave 2 MiB of 2 MiB"), 1);
+	ck_assert_uint_eq(host_said("its ceiling is 4 MiB -> 2 MiB"), 1);
+	next_event(ENGINE_EVENT_SHORT, MEMCG_ROOT_ID, 256, 0);
+	next_event(ENGINE_EVENT_ASK_FAILED, host_id(vm), 512, 256);
+	host_run(SECOND);
+	ck_assert_uint_eq(host_said("the pool is short"), 2);
+	ck_assert_uint_eq(host_said("vm00: gave only"), 2);
+}
+END_TEST
+
+static char names[256];
+
+static void put_name(void *ctx, uint64_t id, const struct hv_uuid *uuid, const char *name)
+{
+	ck_assert_ptr_eq(ctx, names);
+	/* Told before the tick that brings it. */
+	ck_assert(id == MEMCG_ROOT_ID || !fake_item(id) || !strcmp(name, "new"));
+	ck_assert_int_eq(uuid == NULL, name[0] == '/');
+	strcat(strcat(names, name), " ");
+}
+
+START_TEST(names_are_told_before_the_tick_that_brings_them)
+{
+	struct host_vm *vm;
+
+	host_up();
+	core_on_tick(host.core, NULL, put_name, names);
+	vm = host_vm(0);
+	vm->metadata = (struct hv_knobs){ .has_group = true, .group = (char *)"/a/b" };
+	host_run(6 * SECOND);
+	strcpy(vm->name, "new");
+	host_run(6 * SECOND);
+	ck_assert_str_eq(names, "/ /a /a/b vm00 new ");
+}
+END_TEST
+
+START_TEST(configuration_that_cannot_work_is_refused)
+{
+	static const struct hv_backend backend = { .name = "x", .granule = 1 };
+	struct core *core = NULL;
+	struct core_config config;
+
+	config = host.config;
+	config.vm_us = 0;
+	ck_assert_int_eq(core_new(&config, &backend, &core), -EINVAL);
+	config = host.config;
+	config.pool_host = false;
+	ck_assert_int_eq(core_new(&config, &backend, &core), -EINVAL);
+	ck_assert_ptr_null(core);
+	core_free(NULL);
+}
+END_TEST
+
+int main(void)
+{
+	const TTest *const tests[] = {
+		target_is_called_at_once_and_statistics_are_read_after_it,
+		target_counts_as_applied_when_all_figures_were_read_after_it,
+		newest_target_supersedes_those_that_wait,
+		refused_target_is_told_to_the_engine_and_said_once,
+		targets_go_before_readings_of_others,
+		no_target_outlives_the_connection,
+		no_old_target_is_replayed_after_a_reboot_or_a_pause,
+		observe_changes_nothing_anywhere,
+		vm_that_is_only_observed_is_not_changed,
+		statistics_are_switched_on_where_they_are_off,
+		statistics_that_cannot_be_switched_on_are_tried_at_each_resync,
+		set_pool_reads_processes_faster_below_wm_high_and_never_the_host,
+		host_pool_is_read_faster_below_wm_high_and_processes_each_second,
+		processes_are_read_at_once_when_the_pool_moved,
+		reserve_is_three_percent_where_that_is_more_and_the_operators_where_set,
+		host_that_makes_no_sense_is_unknown_and_said_so_once,
+		pressure_wakes_an_observation,
+		ticks_come_at_most_every_50_ms_and_at_least_every_second,
+		engine_says_when_the_next_tick_is,
+		burst_of_changes_is_one_listing_after_another,
+		descriptions_are_read_at_each_resync,
+		one_stopped_vm_costs_the_others_nothing,
+		target_that_waits_for_a_hung_call_is_given_up,
+		four_hung_calls_stop_all_calls_of_vms_and_nothing_else,
+		never_more_calls_are_out_than_workers,
+		vm_that_goes_while_its_call_is_out_and_comes_back_gets_no_second_call,
+		call_of_a_vm_that_has_gone_is_awaited_and_no_longer,
+		call_that_cannot_be_submitted_is_made_later,
+		failing_calls_are_said_once_and_tried_on,
+		any_allocation_may_fail_and_nothing_is_lost,
+		core_that_cannot_be_made_says_so,
+		engine_without_memory_is_told_again,
+		engine_without_memory_for_a_new_vm_gets_it_again_with_its_group,
+		vm_that_the_engine_refuses_is_told_again_when_it_is_due,
+		vms_are_found_by_name_or_uuid_and_groups_by_path,
+		name_that_was_meant_is_suggested,
+		views_come_in_the_order_of_names_and_paths,
+		request_runs_is_remembered_and_told_to_the_end,
+		last_64_requests_are_remembered,
+		events_are_kept_for_who_takes_them_and_the_oldest_go,
+		states_are_said_where_they_begin_and_end,
+		names_are_told_before_the_tick_that_brings_them,
+		configuration_that_cannot_work_is_refused,
+	};
+	Suite *suite = suite_create("core_calls");
+	TCase *tc = tcase_create("core_calls");
+	SRunner *sr;
+	int failed;
+
+	tcase_add_checked_fixture(tc, host_setup, host_teardown);
+	for (size_t i = 0; i < sizeof(tests) / sizeof(tests[0]); i++)
+		tcase_add_test(tc, tests[i]);
+	suite_add_tcase(suite, tc);
+	sr = srunner_create(suite);
+	srunner_set_tap(sr, "-");
+	srunner_run_all(sr, CK_SILENT);
+	failed = srunner_ntests_failed(sr);
+	srunner_free(sr);
+	return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+}
