@@ -307,6 +307,12 @@ START_TEST(what_is_not_told_is_unknown_and_never_zero)
 	host_run(SECOND);
 	sample = &host_item(vm)->sample;
 	ck_assert_uint_eq(sample->known, VM_ACTUAL);
+	/* Nor does it get a value by what its process does. */
+	vm->process = true;
+	host_run(3 * SECOND);
+	vm->resident += MIB;
+	host_run(1500000);
+	ck_assert_uint_eq(host_item(vm)->sample.known, VM_ACTUAL | VM_FIGURES_PROCESS);
 }
 END_TEST
 
