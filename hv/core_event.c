@@ -155,6 +155,8 @@ static void on_process(struct core *core, uint64_t now, const struct hv_event *e
 		if (!vm || vm->gone)
 			continue;
 		vm->process = event->process.vms[i];
+		if (core_vm_usage(vm) < vm->usage_low)
+			vm->usage_low = core_vm_usage(vm);
 		vm->process_nr = core->process_nr;
 		if (vm->process_mark < core->process_nr)
 			vm->process_seq = vm->lane.applied_seq;

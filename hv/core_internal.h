@@ -142,6 +142,8 @@ struct core_vm {
 	uint64_t actual_high;  /* the largest since statistics were last read */
 	uint64_t stats_actual; /* the largest that they may have been made under */
 	struct hv_process process;
+	uint64_t usage_low;   /* of the process, the smallest since statistics were last read */
+	uint64_t stats_usage; /* the smallest that they may have been made under */
 	uint64_t process_seq;
 	uint64_t process_mark; /* the reading of processes that was out when a target returned */
 	uint64_t process_nr;   /* the reading that had it last */
@@ -279,6 +281,8 @@ void core_vm_stats(
 void core_vm_forget_stats(struct core_vm *vm, uint64_t now);
 /* Drops a target that was not called; error is told to the engine, 0: nothing is. */
 void core_vm_drop_target(struct core *core, struct core_vm *vm, int error);
+/* What the VM costs the host, bytes; UINT64_MAX: not known. */
+uint64_t core_vm_usage(const struct core_vm *vm);
 void core_vm_actual(struct core_vm *vm, uint64_t actual);
 void core_vm_due(struct core *core, struct core_vm *vm, uint64_t now);
 void core_vm_period(struct core *core, struct core_vm *vm);
@@ -293,6 +297,8 @@ bool core_same_knobs(const struct memcg_knobs *a, const struct memcg_knobs *b);
 bool core_same_attrs(const struct engine_vm_attrs *a, const struct engine_vm_attrs *b);
 bool core_same_sample(const struct vm_sample *a, const struct vm_sample *b);
 bool core_vm_fresh(const struct core *core, const struct core_vm *vm, uint64_t now);
+/* Its statistics were expected to move for long enough to say that they do not. */
+bool core_vm_watched(const struct core *core, const struct core_vm *vm, uint64_t now);
 void core_vm_dirty(struct core *core, struct core_vm *vm);
 void core_vm_ready(struct core *core, struct core_vm *vm);
 void core_vm_not_ready(struct core *core, struct core_vm *vm);

@@ -21,11 +21,15 @@ bool core_vm_fresh(const struct core *core, const struct core_vm *vm, uint64_t n
 	return vm->moved && now - vm->moved_at < CORE_STALE_PERIODS * period_us(core, vm);
 }
 
+bool core_vm_watched(const struct core *core, const struct core_vm *vm, uint64_t now)
+{
+	return vm->readings >= 2 && now - vm->watched >= CORE_STALE_PERIODS * period_us(core, vm);
+}
+
 /* Statistics are on, were read, and never moved: nobody in the guest answers. */
 static bool no_driver(const struct core *core, const struct core_vm *vm, uint64_t now)
 {
-	return !vm->driver && vm->period_s > 0 && vm->readings >= 2 &&
-	       now - vm->watched >= CORE_STALE_PERIODS * period_us(core, vm);
+	return !vm->driver && vm->period_s > 0 && core_vm_watched(core, vm, now);
 }
 
 enum engine_vm_state core_vm_state(const struct core *core, const struct core_vm *vm, uint64_t now)
@@ -64,15 +68,31 @@ static void put_process(struct vm_sample *sample, const struct hv_process *proce
 		put(sample, VM_SWAPPED, core_pages_up, process->swapped, &sample->swapped);
 }
 
+/*
+ * Statistics are up to a period old. What the guest took since, its process shows already: it is
+ * not free any more, or a guest that grows would seem to have so much cold memory.
+ */
+static uint64_t less_grown(const struct core_vm *vm, uint64_t bytes)
+{
+	uint64_t usage = core_vm_usage(vm), grown;
+
+	if (bytes == HV_UNLIMITED || usage == UINT64_MAX || usage <= vm->stats_usage)
+		return bytes;
+	grown = usage - vm->stats_usage;
+	return bytes > grown ? bytes - grown : 0;
+}
+
 static void put_stats(struct vm_sample *sample, const struct core_vm *vm)
 {
 	const struct hv_stats *stats = &vm->stats;
 
 	core_pages_up(vm->stats_actual, &sample->stats_actual);
 	if (stats->known & HV_STAT_UNUSED)
-		put(sample, VM_UNUSED, core_pages_down, stats->unused, &sample->unused);
+		put(sample, VM_UNUSED, core_pages_down, less_grown(vm, stats->unused),
+			&sample->unused);
 	if (stats->known & HV_STAT_USABLE)
-		put(sample, VM_USABLE, core_pages_down, stats->usable, &sample->usable);
+		put(sample, VM_USABLE, core_pages_down, less_grown(vm, stats->usable),
+			&sample->usable);
 	if (stats->known & HV_STAT_DISK_CACHES)
 		put(sample, VM_DISK_CACHES, core_pages_down, stats->disk_caches,
 			&sample->disk_caches);

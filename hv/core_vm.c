@@ -85,6 +85,7 @@ int core_vm_add(struct core *core, uint64_t now, const struct hv_listed *listed)
 	lane_init(&vm->lane, &vm->uuid);
 	vm->soft_source = "none";
 	vm->listed = core->list_nr;
+	vm->usage_low = vm->stats_usage = UINT64_MAX;
 	start_life(core, vm, now, listed->state);
 	return 0;
 fail:
@@ -127,6 +128,7 @@ static void end_life(struct core *core, struct core_vm *vm)
 	vm->said_failed = vm->said_contended = vm->said_short = vm->said_silent = false;
 	vm->nr_stats = vm->job = 0;
 	vm->actual_high = vm->stats_actual = 0;
+	vm->usage_low = vm->stats_usage = UINT64_MAX;
 	vm->again = false;
 }
 
@@ -369,6 +371,11 @@ void core_vm_actual(struct core_vm *vm, uint64_t actual)
 		vm->actual_high = actual;
 }
 
+uint64_t core_vm_usage(const struct core_vm *vm)
+{
+	return vm->process.known ? vm->process.resident + vm->process.swapped : UINT64_MAX;
+}
+
 /* Whether the guest has answered since they were last read. */
 static bool has_moved(const struct core_vm *vm, const struct hv_stats *stats)
 {
@@ -393,6 +400,9 @@ void core_vm_stats(
 	if (moved || vm->actual_high > vm->stats_actual)
 		vm->stats_actual = vm->actual_high;
 	vm->actual_high = vm->actual_known ? vm->actual : 0;
+	if (moved || vm->usage_low < vm->stats_usage)
+		vm->stats_usage = vm->usage_low;
+	vm->usage_low = core_vm_usage(vm);
 
 	vm->stats = *stats;
 	if (stats->known & HV_STAT_LAST_UPDATE)
@@ -416,7 +426,7 @@ static void look_for_silence(struct core *core, struct core_vm *vm, uint64_t now
 		vm->said_silent = false;
 		return;
 	}
-	if (vm->said_silent || !vm->attrs.act || vm->readings < 2 ||
+	if (vm->said_silent || !vm->attrs.act || !core_vm_watched(core, vm, now) ||
 		engine_view(core->engine, vm->told.id, &view) < 0 ||
 		(view.excess == 0 && view.excess_via == 0))
 		return;
