@@ -11,7 +11,7 @@
 #include "hv/ballastd/config_file.h"
 #include "hv/ballastd/config_table.h"
 
-static const char *const default_folders[] = { "/etc/ballast/ballastd.conf.d",
+static const char *const default_folders[] = { CONFIG_DEFAULT_FILE ".d",
 	"/run/ballast/ballastd.conf.d", "/usr/lib/ballast/ballastd.conf.d", NULL };
 
 const struct config_source config_default_source = { CONFIG_DEFAULT_FILE, true, default_folders };

@@ -18,7 +18,11 @@
 
 #include "hv/core.h"
 
-#define CONFIG_DEFAULT_FILE   "/etc/ballast/ballastd.conf"
+#ifndef BALLAST_SYSCONFDIR
+#define BALLAST_SYSCONFDIR "/etc"
+#endif
+
+#define CONFIG_DEFAULT_FILE   BALLAST_SYSCONFDIR "/ballast/ballastd.conf"
 #define CONFIG_DEFAULT_SOCKET "ballastd.sock" /* in run-dir */
 
 struct config {
@@ -40,7 +44,7 @@ struct config_source {
 	const char *const *folders;
 };
 
-/* /etc/ballast/ballastd.conf and ballastd.conf.d of /etc, /run and /usr/lib. */
+/* CONFIG_DEFAULT_FILE, and ballast/ballastd.conf.d of sysconfdir, /run and /usr/lib. */
 extern const struct config_source config_default_source;
 
 /* All defaults. 0 or -ENOMEM. */
