@@ -16,6 +16,9 @@
 /* Below wm_min steps are this many times larger: getting there late is worse than too much. */
 #define WIDEN 4
 
+/* Samples of VMs come once a second: what no sample shows after two was not theirs. */
+#define AHEAD_US (2 * SECOND)
+
 /* A running ask grows by a part this size at least, so that a growing need is few commands. */
 #define EXTEND_FRACTION 4
 
@@ -55,26 +58,36 @@ static uint64_t asked_below(const struct engine *e, const struct memcg *root)
 
 /*
  * MemAvailable may lag behind what usage shows, which counts as under way until then; or be ahead
- * of it, by no more than was asked for: then what comes is shown already.
+ * of it, by no more than VMs were told to give: so much of what is under way is there already.
  */
+static int64_t unshown(const struct engine *e)
+{
+	int64_t told = 0;
+
+	for (const struct vm *vm = e->busy; vm; vm = vm->busy_next)
+		told += (int64_t)settle_gain(vm, settle_outstanding(vm));
+	return e->unshown > -told ? e->unshown : -told;
+}
+
 void ask_available(struct engine *e, int64_t more)
 {
-	int64_t ahead = -(int64_t)asked_below(e, e->tree->root);
-
 	if (more > 0) {
-		e->unshown = e->unshown - more > ahead ? e->unshown - more : ahead;
+		e->unshown -= more;
+		e->unshown = unshown(e);
 		if (e->unshown < 0)
-			e->unshown_until = e->now + e->config.ask_deadline_us;
+			e->unshown_until = e->now + AHEAD_US;
 	} else if (e->unshown < 0) {
 		e->unshown = e->unshown - more < 0 ? e->unshown - more : 0;
 	}
 }
 
-static uint64_t under_way(const struct engine *e, const struct memcg *root)
+static uint64_t under_way(const struct engine *e, const struct demand *d)
 {
-	uint64_t unshown = root == e->tree->root && e->unshown > 0 ? (uint64_t)e->unshown : 0;
+	int64_t way = (int64_t)asked_below(e, d->root);
 
-	return asked_below(e, root) + unshown;
+	if (d->root == e->tree->root && !d->job) /* the pool's own */
+		way += unshown(e);
+	return (uint64_t)way; /* what waits is never there already */
 }
 
 static bool asked_by(const struct vm *vm, const struct demand *d)
@@ -120,7 +133,7 @@ static uint64_t take_back(struct engine *e, struct vm *vm, uint64_t pages)
 /* No more is asked in a root's name than it needs, taken anew: the last steps end first. */
 static void trim(struct engine *e, const struct demand *d)
 {
-	uint64_t way = under_way(e, d->root), surplus, pages;
+	uint64_t way = under_way(e, d), surplus, pages;
 
 	if (way <= d->need + e->config.granule)
 		return;
@@ -233,23 +246,23 @@ static void keep_share(
  */
 static void prefer_excess(struct engine *e, const struct demand *d, struct reclaim_plan *plan)
 {
-	uint64_t waits = 0, soft = 0, gain, part;
+	uint64_t waits = 0, soft = 0, gain;
 
 	for (const struct vm *vm = e->busy; vm; vm = vm->busy_next)
-		if (asked_by(vm, d) && vm->why.step >= 3)
-			waits += settle_gain(vm, vm->waiting);
+		if (vm->waiting && asked_by(vm, d) && vm->why.step >= 3)
+			waits += pages_max(settle_gain(vm, vm->waiting), 1);
 	if (!waits || (!d->root->excess && !d->root->nr_excess))
 		return;
 	reclaim(d->root, waits, e->config.granule, false, plan);
 	for (size_t i = 0; i < plan->nr && plan->shares[i].step < 3; i++)
 		soft += plan->shares[i].gain;
 	for (struct vm *vm = e->busy; vm && soft; vm = vm->busy_next) {
-		gain = settle_gain(vm, vm->waiting);
-		if (!gain || !asked_by(vm, d) || vm->why.step < 3)
+		if (!vm->waiting || !asked_by(vm, d) || vm->why.step < 3)
 			continue;
-		part = pages_min(gain, soft);
-		soft -= part;
-		wait_for(e, vm, vm->waiting - pages_mul_div(vm->waiting, part, gain));
+		gain = settle_gain(vm, vm->waiting);
+		wait_for(e, vm,
+			gain > soft ? vm->waiting - pages_mul_div(vm->waiting, soft, gain) : 0);
+		soft = pages_sub(soft, gain);
 	}
 }
 
@@ -261,7 +274,7 @@ static uint64_t ask_for(struct engine *e, const struct demand *d)
 
 	trim(e, d);
 	prefer_excess(e, d, &plan);
-	way = under_way(e, d->root);
+	way = under_way(e, d);
 	if (way >= d->need)
 		return 0;
 	reclaim(d->root, d->need - way, e->config.granule, true, &plan);
@@ -317,7 +330,7 @@ static void ask_jobs(struct engine *e)
 			continue;
 		}
 		missing = ask_for(e, &d);
-		if (missing && !under_way(e, d.root)) {
+		if (missing && !under_way(e, &d)) {
 			end_job(e, at, ENGINE_EVENT_JOB_SHORT);
 			continue;
 		}
@@ -358,7 +371,8 @@ static void ask_pool(struct engine *e)
 	d.need = pages_max(d.need, over);
 	if (free >= (int64_t)e->wm_low && !over) {
 		/* Inside the band nothing new is asked; what is under way may come. */
-		trim(e, &d);
+		d.need = pages_min(d.need, under_way(e, &d));
+		ask_for(e, &d);
 		set_short(e, 0);
 		return;
 	}

@@ -329,6 +329,14 @@ static int take_input(struct engine *e, const struct engine_input *in)
 		if (vm)
 			settle_result(e, vm, &in->results[i]);
 	}
+	return error;
+}
+
+/* Once what came is accounted: it does not count for a request that is made now. */
+static int take_requests(struct engine *e, const struct engine_input *in)
+{
+	int error = 0;
+
 	for (size_t i = 0; i < in->nr_requests; i++)
 		first_error(&error, ask_request(e, &in->requests[i]));
 	return error;
@@ -386,6 +394,7 @@ int engine_tick(struct engine *e, const struct engine_input *in, struct engine_o
 		next = vm->busy_next;
 		settle_vm(e, vm);
 	}
+	first_error(&error, take_requests(e, in));
 	account_pool(e);
 	e->need = 0;
 	if (e->config.act) {

@@ -91,7 +91,7 @@ void give_loosen(struct engine *e)
 static bool wants(const struct engine *e, const struct vm *vm)
 {
 	/* Not while actual moves: who moves it may be somebody else, with a wish. */
-	return vm_capped(vm) && may_receive(e, vm) && !vm->owed && !vm->acted && vm->rested &&
+	return vm_capped(vm) && may_receive(e, vm) && !vm_asked(vm) && !vm->acted && vm->rested &&
 	       e->now >= vm->hold_until;
 }
 

@@ -69,12 +69,14 @@ void topology_refresh(struct engine *e, struct vm *vm)
 {
 	struct reclaim_vm *r = &vm->reclaim;
 	const struct workingset *set = &vm->set;
+	uint64_t asked; /* in one go, and what of it came */
 
 	r->usage = pages_sub(set->usage, vm->owed);
 	r->resident = set->usage ? pages_mul_div(set->resident, r->usage, set->usage) : 0;
 	r->cold = pages_min(pages_sub(set->cold, vm->owed), r->usage);
 	r->keep = pages_max(set->keep, vm->memcg->knobs.min);
-	r->at_most = vm->delivered ? pages_sub(vm->delivered, vm->owed) : PAGES_UNLIMITED;
+	asked = vm->waiting + (vm->ask.on ? vm->ask.from - vm->ask.goal : 0);
+	r->at_most = vm->delivered ? pages_sub(vm->delivered, asked) : PAGES_UNLIMITED;
 	r->slack = pages_sub(set->actual, set->usage);
 	r->hold = hold_of(e, vm);
 }

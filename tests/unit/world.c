@@ -87,6 +87,12 @@ void world_reclaim(struct world *w, uint64_t job, uint64_t root, uint64_t pages)
 	};
 }
 
+void world_cancel_job(struct world *w, uint64_t job)
+{
+	w->requests[w->nr_requests++] =
+		(struct engine_request){ .type = ENGINE_RECLAIM_CANCEL, .job = job };
+}
+
 struct world_vm *world_vm(struct world *w, uint64_t id)
 {
 	for (size_t i = 0; i < w->nr; i++)
@@ -171,7 +177,7 @@ void world_tick(struct world *w)
 		move(&w->vm[i]);
 		samples[in.nr_samples++] = sample(&w->vm[i]);
 	}
-	engine_tick(w->engine, &in, &w->out);
+	w->error = engine_tick(w->engine, &in, &w->out);
 	memcg_verify(engine_tree(w->engine));
 	w->nr_changes = w->nr_requests = w->nr_results = 0;
 	for (size_t i = 0; i < w->out.nr_events && w->nr_events < 256; i++)
@@ -222,6 +228,14 @@ size_t world_count(const struct world *w, enum engine_event_type type)
 	for (size_t i = 0; i < w->nr_events; i++)
 		n += w->events[i].type == type;
 	return n;
+}
+
+const struct engine_event *world_event(const struct world *w, enum engine_event_type type)
+{
+	for (size_t i = w->nr_events; i > 0; i--)
+		if (w->events[i - 1].type == type)
+			return &w->events[i - 1];
+	return NULL;
 }
 
 int64_t world_free(const struct world *w)

@@ -43,6 +43,7 @@ struct world {
 	struct engine_result results[WORLD_VMS];
 	size_t nr_results;
 	struct engine_output out;
+	int error;			 /* of the last tick */
 	struct engine_event events[256]; /* all that were told, in order */
 	size_t nr_events;
 };
@@ -59,6 +60,7 @@ void world_knobs(struct world *w, uint64_t id, const struct memcg_knobs *knobs);
 void world_state(struct world *w, uint64_t id, enum engine_vm_state state);
 void world_change(struct world *w, const struct engine_change *change);
 void world_reclaim(struct world *w, uint64_t job, uint64_t root, uint64_t pages);
+void world_cancel_job(struct world *w, uint64_t job);
 
 /* One tick: balloons move, samples of all VMs, engine_tick(), targets are told. */
 void world_tick(struct world *w);
@@ -68,6 +70,8 @@ struct world_vm *world_vm(struct world *w, uint64_t id);
 struct engine_view world_view(const struct world *w, uint64_t id);
 const struct engine_action *world_action(const struct world *w, uint64_t id); /* of this tick */
 size_t world_count(const struct world *w, enum engine_event_type type);
+const struct engine_event *world_event(
+	const struct world *w, enum engine_event_type type); /* last */
 int64_t world_free(const struct world *w);
 uint64_t world_usage(const struct world_vm *vm);
 
