@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* Any bytes as a recording: refused with words, or replayed; never a crash, a leak or a long wait. */
+/* Any bytes as a recording: refused with words, or replayed; never a crash, a leak or a long wait.
+ */
 #include <config.h>
 
 #include "hv/replay.h"
