@@ -240,30 +240,21 @@ static void keep_share(
 	topology_busy(e, vm);
 }
 
-/*
- * What waits of step 3 and 4 is planned anew as far as somebody came to be in excess meanwhile who
- * can give it.
- */
+/* What waits of step 3 and 4 is planned anew when somebody came to be in excess who can give. */
 static void prefer_excess(struct engine *e, const struct demand *d, struct reclaim_plan *plan)
 {
-	uint64_t waits = 0, soft = 0, gain;
+	bool waits = false;
 
 	for (const struct vm *vm = e->busy; vm; vm = vm->busy_next)
-		if (vm->waiting && asked_by(vm, d) && vm->why.step >= 3)
-			waits += pages_max(settle_gain(vm, vm->waiting), 1);
-	if (!waits || (!d->root->excess && !d->root->nr_excess))
+		waits |= vm->waiting && asked_by(vm, d) && vm->why.step >= 3;
+	if (!waits)
 		return;
-	reclaim(d->root, waits, e->config.granule, false, plan);
-	for (size_t i = 0; i < plan->nr && plan->shares[i].step < 3; i++)
-		soft += plan->shares[i].gain;
-	for (struct vm *vm = e->busy; vm && soft; vm = vm->busy_next) {
-		if (!vm->waiting || !asked_by(vm, d) || vm->why.step < 3)
-			continue;
-		gain = settle_gain(vm, vm->waiting);
-		wait_for(e, vm,
-			gain > soft ? vm->waiting - pages_mul_div(vm->waiting, soft, gain) : 0);
-		soft = pages_sub(soft, gain);
-	}
+	reclaim(d->root, 1, e->config.granule, false, plan);
+	if (!plan->nr || plan->shares[0].step >= 3)
+		return;
+	for (struct vm *vm = e->busy; vm; vm = vm->busy_next)
+		if (asked_by(vm, d) && vm->why.step >= 3)
+			wait_for(e, vm, 0);
 }
 
 /* Asks for what is not under way yet; returns what nobody can give. */

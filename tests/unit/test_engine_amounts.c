@@ -17,7 +17,7 @@
 
 #include "tests/unit/world.h"
 
-#define SEEDS  20000
+#define SEEDS  1000
 #define TICKS  120
 #define GROUPS 4
 #define GROUP0 UINT64_C(100) /* the first group's id */
