@@ -152,7 +152,7 @@ static int run_vm_call(struct hv *hv, const struct hv_call *call, struct hv_even
 	if (call->type == HV_INFO)
 		return answer_info(vm, event);
 	if (vm->guest.state == GUEST_OFF)
-		return -ENOENT;
+		return -ESRCH;
 	if (call->type == HV_TARGET)
 		return set_target(hv, vm, call);
 	if (!vm->guest.params.balloon)

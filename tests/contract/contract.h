@@ -1,0 +1,54 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/*
+ * contract: what hv/hv.h promises, as one suite that every backend passes.
+ *
+ * A backend takes part with a subject: how a host with two running VMs is made behind it, how time
+ * passes, and how a test makes things happen there. One program a backend: contract.c, the
+ * subject, and a main that calls contract_run().
+ */
+#ifndef BALLAST_TESTS_CONTRACT_H
+#define BALLAST_TESTS_CONTRACT_H
+
+#include "hv/hv.h"
+
+#define CONTRACT_MIB	 UINT64_C(1048576)
+#define CONTRACT_MAXIMUM (1024 * CONTRACT_MIB) /* of both VMs */
+
+enum contract_deed {
+	CONTRACT_HANG,	  /* calls of the VM that may hang do */
+	CONTRACT_GO_ON,	  /* they return */
+	CONTRACT_REBOOT,  /* the guest reboots */
+	CONTRACT_CHANGE,  /* its metadata */
+	CONTRACT_BALLOON, /* its actual becomes half of the maximum, by itself */
+	CONTRACT_BREAK,	  /* the connection is lost and cannot be made anew; of no VM */
+	CONTRACT_MEND,	  /* it can */
+};
+
+struct contract_subject {
+	const struct hv_backend *backend;
+	const char *uri, *foreign_uri; /* one that it handles, one that it does not */
+	/*
+	 * A new host with the running VMs "web" and "db": CONTRACT_MAXIMUM, a balloon, statistics
+	 * switched off; their actual is known.
+	 */
+	void (*setup)(void);
+	/* With a proc of its own. */
+	int (*open)(const struct hv_params *params, struct hv **ret_hv);
+	/* After close(): all must be gone. */
+	void (*teardown)(void);
+	struct hv_uuid (*uuid)(const char *vm);
+	/* Passes the time until an event may be there. False: none will come, as far as it knows.
+	 */
+	bool (*wait)(struct hv *hv);
+	/* Long enough for anything that comes by itself. */
+	void (*rest)(struct hv *hv);
+	void (*act)(struct hv *hv, enum contract_deed deed, const char *vm);
+	/* What the hypervisor has, not what the backend says. */
+	uint64_t (*target)(struct hv *hv, const char *vm);
+	uint64_t (*period_s)(struct hv *hv, const char *vm);
+};
+
+/* Exit status of the program. */
+int contract_run(const struct contract_subject *subject);
+
+#endif
