@@ -39,8 +39,9 @@ static void feed(struct engine *e, struct vm *vm, uint64_t target)
 	engine_act(e, vm, target,
 		(struct engine_reason){
 			.type = ENGINE_FEED, .bound = vm->memcg->knobs.soft_limit });
-	vm->hold_until = e->now + e->config.hold_us;
+	vm->hold_until = vm->fed_until = e->now + e->config.hold_us;
 	promise(e, vm, pages);
+	topology_refresh(e, vm);
 }
 
 void give_feed(struct engine *e)
@@ -113,7 +114,7 @@ void give_gifts(struct engine *e)
 		struct vm *vm = e->gift_vms[i];
 		uint64_t gift = e->gift[i].gift;
 
-		if (gift < e->config.granule && gift < e->gift[i].demand)
+		if (gift < RECLAIM_MIN_GRANULES * e->config.granule && gift < e->gift[i].demand)
 			continue;
 		engine_act(e, vm, vm->target + gift,
 			(struct engine_reason){
