@@ -61,6 +61,11 @@ build() {
 	build_make "$name" "${@:-all}"
 }
 
+# build_programs: those that are run; none where BALLAST_BUILD says that they are elsewhere.
+build_programs() {
+	[ -n "${BALLAST_BUILD:-}" ] || build plain
+}
+
 # build_list NAME WORDS: what make expands the words to.
 build_list() {
 	make -s -C "$ROOT/build/$1" --no-print-directory --eval="print-list: ; @echo $2" print-list

@@ -48,11 +48,16 @@ suite_cpu_lane() {
 suite_one() {
 	install_for build
 	[ "$1" != system ] || install_for lab
-	build plain
 	results_begin
 	case $1 in
-	system) part system 330 suite_system ;;
-	*) part "$1" 60 build_check plain "$1" ;;
+	system)
+		build_programs
+		part system 330 suite_system
+		;;
+	*)
+		build plain
+		part "$1" 60 build_check plain "$1"
+		;;
 	esac
 	results_end
 }

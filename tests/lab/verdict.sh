@@ -66,8 +66,9 @@ story_verdict() {
 	expect "batch gave in the squeeze" "$(fell batch 0 1)" -ge $((STORY_FIRST - SLACK + WM_LOW - STORY_NOISE))
 	expect "spare was not asked while batch was in excess" "$(lowest spare 0 1)" -ge "${STORY_MIB[spare]}"
 	expect "spare kept all while batch was in excess" "$(fell spare 0 1)" -le "$STORY_NOISE"
-	expect "batch was not taken below its soft limit" "$(at 2 batch resident)" \
-		-ge $((STORY_LIMIT[batch] - STORY_NOISE))
+	# The second pass is for all: what batch has cold below its limit comes after spare's.
+	expect "batch was not taken far below its soft limit" "$(at 2 batch resident)" \
+		-ge $((STORY_LIMIT[batch] - 2 * STORY_NOISE))
 	expect "batch gave all its excess before the squeeze was over" "$(at 2 batch resident)" \
 		-le $((STORY_LIMIT[batch] + STORY_NOISE))
 	expect "spare gave in the second pass" "$(fell spare 1 2)" -ge "$STORY_NOISE"
