@@ -354,6 +354,7 @@ static void retire(struct engine *e)
 			vm->failed_until,
 			vm->contended_until,
 			vm->refused_until,
+			vm->fed_until,
 			give_reserved(e, vm) ? vm->gift_until : 0,
 			vm->rested ? 0 : vm->rest_since + e->config.rest_us,
 		};

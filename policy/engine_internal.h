@@ -53,6 +53,7 @@ struct vm {
 	uint64_t hold_until;   /* no gift before */
 	uint64_t failed_until; /* asked no more than delivered before */
 	uint64_t contended_until;
+	uint64_t fed_until;	      /* not asked before */
 	uint64_t refused_until;	      /* a way back was refused: not tried before */
 	unsigned int failures;	      /* in a row */
 	uint64_t delivered;	      /* what a failed ask brought, doubled by each success */

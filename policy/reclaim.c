@@ -19,6 +19,7 @@ static const char *const hold_names[RECLAIM_HOLD_NR] = {
 	[RECLAIM_HOLD_SMALL] = "too small",
 	[RECLAIM_HOLD_FAILED] = "failed lately",
 	[RECLAIM_HOLD_CONTENDED] = "contended",
+	[RECLAIM_HOLD_FED] = "fed lately",
 	[RECLAIM_HOLD_PROTECTED] = "at its floor",
 };
 

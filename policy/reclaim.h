@@ -44,6 +44,7 @@ enum reclaim_hold {
 	RECLAIM_HOLD_SMALL,	/* below RECLAIM_MIN_GRANULES */
 	RECLAIM_HOLD_FAILED,	/* failed an ask lately: what it delivered is all it is asked */
 	RECLAIM_HOLD_CONTENDED, /* somebody else moves its balloon */
+	RECLAIM_HOLD_FED,	/* was under pressure lately, and was fed */
 	RECLAIM_HOLD_PROTECTED, /* min, floor or margin: nothing above it */
 	RECLAIM_HOLD_NR,
 };

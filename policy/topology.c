@@ -62,6 +62,8 @@ static enum reclaim_hold hold_of(const struct engine *e, const struct vm *vm)
 		return RECLAIM_HOLD_CONTENDED;
 	if (vm->failed_until > e->now)
 		return RECLAIM_HOLD_FAILED;
+	if (vm->fed_until > e->now)
+		return RECLAIM_HOLD_FED;
 	return RECLAIM_HOLD_NONE;
 }
 

@@ -147,7 +147,8 @@ static struct vm_sample sample(const struct world_vm *vm)
 	if (vm->no_process)
 		s.known &= ~(unsigned int)VM_FIGURES_PROCESS;
 	if (!vm->no_stats) {
-		s.known |= VM_UNUSED | VM_USABLE | VM_DISK_CACHES;
+		s.known |= VM_FIGURES_STATISTICS;
+		s.swap_in = vm->swap_in;
 		s.stats_actual = vm->actual;
 		s.unused = pages_sub(vm->actual, usage);
 		s.usable = pages_sub(vm->actual, vm->anon);

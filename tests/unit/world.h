@@ -19,6 +19,7 @@ struct world_vm {
 	uint64_t resident, swapped, overhead;
 	uint64_t anon;	    /* what the guest cannot free */
 	uint64_t cache;	    /* of usage */
+	uint64_t swap_in;   /* by the guest, since its boot */
 	uint64_t speed;	    /* pages a tick the balloon moves; 0: stuck */
 	uint64_t stops_at;  /* actual below which the guest gives no more */
 	unsigned int delay; /* ticks until a target is taken up */

@@ -1,0 +1,534 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/* The engine over a small world: the ways back, and other hands on the balloon. */
+#include <config.h>
+
+#include "policy/engine.h"
+
+#include <check.h>
+#include <stdlib.h>
+
+#include "tests/unit/world.h"
+
+static struct world w;
+static struct engine_config config;
+
+static const struct memcg_knobs none = { PAGES_UNLIMITED, 0, 0, PAGES_UNLIMITED };
+
+static struct memcg_knobs soft(uint64_t pages)
+{
+	struct memcg_knobs k = none;
+
+	k.soft_limit = pages;
+	return k;
+}
+
+static void setup(void)
+{
+	world_config(&config);
+}
+
+static void setup_pool(uint64_t pool)
+{
+	world_open(&w, &config, pool);
+}
+
+static void teardown(void)
+{
+	world_close(&w);
+}
+
+/* A VM that an earlier run cut to actual, and that comes to rest so. */
+static void capped(uint64_t id, uint64_t ceiling, uint64_t actual, const struct memcg_knobs *knobs)
+{
+	size_t i = world_add(&w, id, MEMCG_ROOT_ID, ceiling, actual, knobs);
+
+	w.changes[w.nr_changes - 1].attrs.ceiling = ceiling;
+	w.vm[i].actual = w.vm[i].target = actual;
+	w.vm[i].anon = actual / 2;
+}
+
+/* Nothing is loosened: what comes back is fed or a gift, as on Xen. */
+static void nothing_loosens(void)
+{
+	config.loosens = false;
+}
+
+static unsigned int actions_of(uint64_t id, enum engine_reason_type type)
+{
+	struct engine_reason r[8];
+	size_t nr = engine_reasons(w.engine, id, r, 8);
+	unsigned int n = 0;
+
+	for (size_t i = 0; i < nr; i++)
+		n += r[i].type == type;
+	return n;
+}
+
+START_TEST(a_capped_guest_under_pressure_is_fed_to_its_ceiling_at_once_and_in_one_step)
+{
+	/* Field case BR-42: 790 of 4096 MiB, 118 usable. */
+	nothing_loosens();
+	config.bounds.margin_percent = 10;
+	config.bounds.margin_at_least = MIB(256);
+	setup_pool(MIB(8192));
+	capped(2, MIB(4096), MIB(790), &none);
+	world_vm(&w, 2)->anon = MIB(790 - 118);
+	world_ticks(&w, 50);
+	ck_assert_uint_eq(actions_of(2, ENGINE_FEED), 1);
+	ck_assert_uint_eq(world_vm(&w, 2)->target, MIB(4096));
+	ck_assert_uint_eq(world_vm(&w, 2)->commands, 1);
+}
+END_TEST
+
+START_TEST(a_feed_supersedes_the_target_that_is_pending)
+{
+	config.bounds.margin_at_least = MIB(40);
+	setup_pool(MIB(1000));
+	world_add(&w, 2, MEMCG_ROOT_ID, MIB(500), MIB(480), &none);
+	world_add(&w, 3, MEMCG_ROOT_ID, MIB(500), MIB(490), &none);
+	world_vm(&w, 3)->anon = MIB(490);
+	world_vm(&w, 2)->speed = MIB(1);
+	world_ticks(&w, 20);
+	ck_assert_uint_gt(world_view(&w, 2).owed, 0);
+	world_vm(&w, 2)->anon = world_vm(&w, 2)->actual - MIB(20);
+	world_tick(&w);
+	ck_assert_uint_eq(world_action(&w, 2)->target, MIB(500));
+	ck_assert_uint_eq(world_view(&w, 2).owed, 0);
+}
+END_TEST
+
+START_TEST(a_guest_that_swaps_in_is_fed_up_to_its_soft_limit)
+{
+	struct memcg_knobs s = soft(MIB(300));
+
+	nothing_loosens();
+	setup_pool(MIB(500));
+	capped(2, MIB(400), MIB(200), &s);
+	world_add(&w, 3, MEMCG_ROOT_ID, MIB(400), MIB(270), &none);
+	world_ticks(&w, 40); /* free 30: between wm_low 25 and wm_high 40 */
+	ck_assert_uint_eq(world_vm(&w, 2)->commands, 0);
+	world_vm(&w, 2)->swap_in = MIB(1) - 1;
+	world_tick(&w);
+	ck_assert_uint_eq(world_vm(&w, 2)->commands, 0);
+	world_vm(&w, 2)->swap_in += MIB(1);
+	world_tick(&w);
+	ck_assert_int_eq(world_action(&w, 2)->reason.type, ENGINE_FEED);
+	ck_assert_uint_eq(world_action(&w, 2)->target, MIB(300));
+	/* The pool cannot serve it, and nobody is in excess: the other gives, for a hold time. */
+	ck_assert_int_eq(world_view(&w, 2).hold, RECLAIM_HOLD_FED);
+	ck_assert_int_eq(world_action(&w, 3)->reason.type, ENGINE_CUT);
+	ck_assert_uint_eq(world_view(&w, 3).owed, MIB(110));
+	world_ticks(&w, 100);
+	ck_assert_int_eq(world_view(&w, 2).hold, RECLAIM_HOLD_NONE);
+}
+END_TEST
+
+START_TEST(a_feed_that_the_pool_cannot_serve_is_taken_from_those_in_excess)
+{
+	struct memcg_knobs b = soft(MIB(100));
+
+	nothing_loosens();
+	config.bounds.margin_at_least = MIB(20);
+	setup_pool(MIB(1000));
+	capped(2, MIB(300), MIB(200), &none);
+	world_add(&w, 3, MEMCG_ROOT_ID, MIB(800), MIB(740), &b);
+	world_ticks(&w, 40); /* free 60: in the band */
+	ck_assert_uint_eq(world_vm(&w, 3)->commands, 0);
+	world_vm(&w, 2)->anon = MIB(195);
+	world_tick(&w);
+	ck_assert_int_eq(world_action(&w, 2)->reason.type, ENGINE_FEED);
+	/* 100 are promised: free 60 - 100, need 80 + 40 */
+	ck_assert_int_eq(world_action(&w, 3)->reason.type, ENGINE_CUT);
+	ck_assert_uint_eq(world_view(&w, 3).owed, MIB(120));
+}
+END_TEST
+
+START_TEST(a_guest_in_excess_is_not_fed)
+{
+	struct memcg_knobs b = soft(MIB(100));
+
+	nothing_loosens();
+	config.bounds.margin_at_least = MIB(20);
+	setup_pool(MIB(260));
+	capped(2, MIB(300), MIB(200), &b);
+	world_vm(&w, 2)->anon = MIB(195);
+	w.pool.size = MIB(215); /* free 15: in the band of 10.75 and 17.2 */
+	world_ticks(&w, 100);
+	ck_assert_uint_eq(world_vm(&w, 2)->commands, 0);
+}
+END_TEST
+
+START_TEST(who_cannot_receive_is_not_fed)
+{
+	nothing_loosens();
+	config.bounds.margin_at_least = MIB(20);
+	setup_pool(MIB(1000));
+	for (uint64_t id = 2; id <= 5; id++) {
+		capped(id, MIB(300), MIB(200), &none);
+		world_vm(&w, id)->anon = MIB(195);
+	}
+	w.changes[1].attrs.act = false;
+	world_state(&w, 2, ENGINE_VM_PAUSED);
+	world_vm(&w, 4)->no_process = true; /* unknown usage: no target */
+	world_ticks(&w, 40);
+	ck_assert_uint_eq(world_vm(&w, 2)->commands, 0);
+	ck_assert_uint_eq(world_vm(&w, 3)->commands, 0);
+	ck_assert_uint_eq(world_vm(&w, 4)->commands, 0);
+	ck_assert_uint_eq(world_vm(&w, 5)->commands, 1);
+}
+END_TEST
+
+START_TEST(a_vm_at_its_operators_size_is_in_distress_and_gets_nothing)
+{
+	/* Field case BR-48: somebody else holds it at that: the ceiling. */
+	config.bounds.margin_at_least = MIB(20);
+	setup_pool(MIB(1000));
+	world_add(&w, 2, MEMCG_ROOT_ID, MIB(400), MIB(200), &none);
+	world_vm(&w, 2)->actual = world_vm(&w, 2)->target = MIB(200);
+	world_vm(&w, 2)->anon = MIB(195);
+	world_ticks(&w, 100);
+	ck_assert_uint_eq(world_vm(&w, 2)->commands, 0);
+	ck_assert(world_view(&w, 2).set.little_available);
+}
+END_TEST
+
+START_TEST(gifts_are_in_proportion_to_what_is_missing_and_end_at_wm_high)
+{
+	nothing_loosens();
+	setup_pool(MIB(1000));
+	capped(2, MIB(500), MIB(200), &none); /* misses 300 */
+	capped(3, MIB(400), MIB(300), &none); /* misses 100 */
+	world_add(&w, 4, MEMCG_ROOT_ID, MIB(400), MIB(340), &none);
+	world_ticks(&w, 40); /* free 160, 80 above wm_high */
+	ck_assert_uint_eq(world_vm(&w, 2)->target, MIB(260));
+	ck_assert_uint_eq(world_vm(&w, 3)->target, MIB(320));
+	ck_assert_uint_eq(world_vm(&w, 2)->commands, 1);
+	ck_assert_uint_eq(world_vm(&w, 3)->commands, 1);
+	/* Nobody takes it: after the hold time it is there for the next gift. */
+	world_ticks(&w, 100);
+	ck_assert_uint_eq(world_vm(&w, 2)->commands, 2);
+	ck_assert_uint_eq(world_vm(&w, 2)->target, MIB(320));
+}
+END_TEST
+
+START_TEST(inside_the_band_nothing_moves)
+{
+	nothing_loosens();
+	setup_pool(MIB(1000));
+	capped(2, MIB(500), MIB(200), &none);
+	world_add(&w, 3, MEMCG_ROOT_ID, MIB(800), MIB(720), &none);
+	world_ticks(&w, 200); /* free 80: wm_high exactly */
+	ck_assert_uint_eq(world_vm(&w, 2)->commands, 0);
+	world_vm(&w, 3)->resident = MIB(721) - 1; /* less than a granule above */
+	world_ticks(&w, 200);
+	ck_assert_uint_eq(world_vm(&w, 2)->commands, 0);
+	world_vm(&w, 3)->resident = MIB(719);
+	world_ticks(&w, 2);
+	ck_assert_uint_eq(world_vm(&w, 2)->target, MIB(201));
+}
+END_TEST
+
+START_TEST(a_gift_that_is_not_taken_yet_lowers_what_is_free)
+{
+	struct engine_pool_view p;
+
+	nothing_loosens();
+	setup_pool(MIB(1000));
+	capped(2, MIB(500), MIB(200), &none);
+	world_add(&w, 3, MEMCG_ROOT_ID, MIB(800), MIB(700), &none); /* free 100: 20 to give */
+	for (int i = 0; i < 60 && !world_vm(&w, 2)->commands; i++)
+		world_tick(&w);
+	engine_pool_view(w.engine, &p);
+	ck_assert_uint_eq(p.gifts, MIB(20));
+	world_tick(&w);
+	world_vm(&w, 2)->resident = MIB(215); /* 15 of it is taken */
+	world_tick(&w);
+	engine_pool_view(w.engine, &p);
+	ck_assert_uint_eq(p.gifts, MIB(5));
+	/* free 85 - 5: when 31 more go, it is below wm_low */
+	world_vm(&w, 3)->resident += MIB(30);
+	world_tick(&w);
+	engine_pool_view(w.engine, &p);
+	ck_assert_uint_eq(p.need, 0);
+	world_vm(&w, 3)->resident += 1;
+	world_tick(&w);
+	engine_pool_view(w.engine, &p);
+	ck_assert_uint_eq(p.need, MIB(30) + 1);
+}
+END_TEST
+
+START_TEST(a_gift_ends_at_the_max_where_that_is_below_the_ceiling)
+{
+	struct memcg_knobs max = none;
+
+	nothing_loosens();
+	setup_pool(MIB(2000));
+	max.max = MIB(350);
+	capped(2, MIB(500), MIB(200), &max);
+	world_ticks(&w, 300);
+	ck_assert_uint_eq(world_vm(&w, 2)->target, MIB(350));
+	ck_assert(!world_view(&w, 2).capped);
+}
+END_TEST
+
+START_TEST(nothing_is_given_from_a_pool_that_is_not_known)
+{
+	nothing_loosens();
+	setup_pool(MIB(2000));
+	w.pool.known = false;
+	capped(2, MIB(500), MIB(200), &none);
+	world_ticks(&w, 200);
+	ck_assert_uint_eq(world_vm(&w, 2)->commands, 0);
+}
+END_TEST
+
+START_TEST(a_refused_way_back_is_tried_again_after_a_hold_time)
+{
+	setup_pool(MIB(1000));
+	capped(2, MIB(500), MIB(200), &none);
+	world_vm(&w, 2)->refuses = true;
+	world_ticks(&w, 130);
+	ck_assert_uint_eq(world_vm(&w, 2)->commands, 1);
+	ck_assert(world_view(&w, 2).capped);
+	world_ticks(&w, 10);
+	ck_assert_uint_eq(world_vm(&w, 2)->commands, 2);
+	world_vm(&w, 2)->refuses = false;
+	world_ticks(&w, 200);
+	ck_assert_uint_eq(world_vm(&w, 2)->target, MIB(500));
+}
+END_TEST
+
+START_TEST(nothing_is_loosened_under_a_group_over_its_max)
+{
+	struct memcg_knobs max = none;
+
+	setup_pool(MIB(2000));
+	max.max = MIB(300);
+	world_group(&w, 10, MEMCG_ROOT_ID, &max);
+	world_add(&w, 2, 10, MIB(400), MIB(200), &none);
+	world_add(&w, 3, 10, MIB(400), MIB(150), &none);
+	world_vm(&w, 3)->speed = 0;
+	world_ticks(&w, 30);
+	ck_assert_uint_eq(world_count(&w, ENGINE_EVENT_ASK_CAME), 1);
+	ck_assert_uint_eq(actions_of(2, ENGINE_LOOSEN), 0);
+	ck_assert_uint_lt(world_vm(&w, 2)->target, MIB(200));
+	world_vm(&w, 3)->resident = MIB(100);
+	world_ticks(&w, 10);
+	ck_assert_uint_eq(actions_of(2, ENGINE_LOOSEN), 1);
+	ck_assert_uint_eq(world_vm(&w, 2)->target, MIB(400));
+}
+END_TEST
+
+START_TEST(a_vm_in_excess_keeps_a_sixteenth_where_that_is_more_than_the_least)
+{
+	struct memcg_knobs zero = soft(0);
+	uint64_t usage;
+
+	setup_pool(MIB(3000));
+	world_add(&w, 2, MEMCG_ROOT_ID, MIB(4000), MIB(2900), &zero);
+	world_vm(&w, 2)->speed = MIB(200);
+	world_ticks(&w, 12);
+	usage = world_usage(world_vm(&w, 2));
+	ck_assert_uint_lt(usage, MIB(2900));
+	ck_assert_uint_eq(world_vm(&w, 2)->target, usage + usage / 16);
+}
+END_TEST
+
+START_TEST(a_rest_above_the_target_is_asked_once_more_and_then_let_be)
+{
+	nothing_loosens();
+	setup_pool(MIB(1000));
+	w.tick_us = SECOND_US / 4;
+	capped(2, MIB(500), MIB(300), &none);
+	world_add(&w, 3, MEMCG_ROOT_ID, MIB(700), MIB(640), &none); /* free 60: in the band */
+	world_ticks(&w, 20);
+	ck_assert_uint_eq(world_view(&w, 2).target, MIB(300));
+	world_vm(&w, 2)->actual = MIB(350); /* deflate-on-OOM, or somebody's hand */
+	world_vm(&w, 2)->stops_at = MIB(350);
+	world_ticks(&w, 11);
+	ck_assert_uint_eq(world_vm(&w, 2)->commands, 0);
+	world_ticks(&w, 3);
+	ck_assert_uint_eq(actions_of(2, ENGINE_AGAIN), 1);
+	ck_assert_uint_eq(world_vm(&w, 2)->target, MIB(300));
+	world_ticks(&w, 14);
+	ck_assert_uint_eq(world_count(&w, ENGINE_EVENT_CONTENDED), 1);
+	ck_assert_uint_eq(world_event(&w, ENGINE_EVENT_CONTENDED)->a, MIB(300));
+	ck_assert_int_eq(world_event(&w, ENGINE_EVENT_CONTENDED)->b, (int64_t)MIB(350));
+	ck_assert_int_eq(world_view(&w, 2).hold, RECLAIM_HOLD_CONTENDED);
+	world_ticks(&w, 41);
+	ck_assert_uint_eq(world_vm(&w, 2)->commands, 1);
+	ck_assert_uint_eq(world_count(&w, ENGINE_EVENT_CONTENDED), 1);
+	ck_assert_int_eq(world_view(&w, 2).hold, RECLAIM_HOLD_NONE);
+}
+END_TEST
+
+START_TEST(a_rest_less_than_a_granule_above_the_target_is_at_the_target)
+{
+	nothing_loosens();
+	setup_pool(MIB(1000));
+	capped(2, MIB(500), MIB(300), &none);
+	world_add(&w, 3, MEMCG_ROOT_ID, MIB(700), MIB(640), &none);
+	world_ticks(&w, 50);
+	world_vm(&w, 2)->actual = world_vm(&w, 2)->stops_at = MIB(301) - 1;
+	world_ticks(&w, 100);
+	ck_assert_uint_eq(world_vm(&w, 2)->commands, 0);
+	world_vm(&w, 2)->actual = world_vm(&w, 2)->stops_at = MIB(301);
+	world_ticks(&w, 40);
+	ck_assert_uint_eq(world_vm(&w, 2)->commands, 1);
+}
+END_TEST
+
+START_TEST(what_is_asked_once_more_is_not_below_a_min_that_was_raised)
+{
+	struct memcg_knobs min = none;
+
+	nothing_loosens();
+	setup_pool(MIB(1000));
+	capped(2, MIB(500), MIB(300), &none);
+	world_add(&w, 3, MEMCG_ROOT_ID, MIB(700), MIB(640), &none);
+	world_ticks(&w, 50);
+	min.min = MIB(320);
+	world_knobs(&w, 2, &min);
+	world_vm(&w, 2)->actual = world_vm(&w, 2)->stops_at = MIB(350);
+	world_ticks(&w, 40);
+	ck_assert_uint_eq(actions_of(2, ENGINE_AGAIN), 1);
+	ck_assert_uint_eq(world_vm(&w, 2)->target, MIB(320));
+}
+END_TEST
+
+START_TEST(a_guest_that_is_not_managed_is_not_asked_once_more)
+{
+	nothing_loosens();
+	setup_pool(MIB(1000));
+	capped(2, MIB(500), MIB(300), &none);
+	w.changes[0].attrs.act = false;
+	world_ticks(&w, 50);
+	world_vm(&w, 2)->actual = world_vm(&w, 2)->stops_at = MIB(350);
+	world_ticks(&w, 100);
+	ck_assert_uint_eq(world_vm(&w, 2)->commands, 0);
+}
+END_TEST
+
+START_TEST(a_rest_above_the_ceiling_is_a_wish_for_more)
+{
+	setup_pool(MIB(1000));
+	capped(2, MIB(500), MIB(300), &none);
+	world_vm(&w, 2)->maximum = MIB(800);
+	world_ticks(&w, 60); /* loosened to 500 */
+	ck_assert_uint_eq(world_vm(&w, 2)->target, MIB(500));
+	world_vm(&w, 2)->actual = world_vm(&w, 2)->target = MIB(600);
+	world_ticks(&w, 60);
+	ck_assert_uint_eq(world_view(&w, 2).ceiling, MIB(600));
+	ck_assert_uint_eq(world_count(&w, ENGINE_EVENT_WISH), 1);
+	ck_assert_uint_eq(world_event(&w, ENGINE_EVENT_WISH)->a, MIB(500));
+	ck_assert_int_eq(world_event(&w, ENGINE_EVENT_WISH)->b, (int64_t)MIB(600));
+}
+END_TEST
+
+START_TEST(a_rest_above_a_max_below_the_ceiling_is_no_wish)
+{
+	struct memcg_knobs max = none;
+
+	nothing_loosens();
+	setup_pool(MIB(2000));
+	max.max = MIB(350);
+	capped(2, MIB(500), MIB(200), &max);
+	world_ticks(&w, 200);
+	ck_assert_uint_eq(world_view(&w, 2).target, MIB(350));
+	world_vm(&w, 2)->actual = world_vm(&w, 2)->stops_at = MIB(400);
+	world_ticks(&w, 100);
+	ck_assert_uint_eq(world_count(&w, ENGINE_EVENT_WISH), 0);
+	ck_assert_uint_eq(world_view(&w, 2).ceiling, MIB(500));
+}
+END_TEST
+
+START_TEST(a_rest_a_granule_below_the_lowest_target_is_a_wish_and_less_is_not)
+{
+	nothing_loosens();
+	setup_pool(MIB(1000));
+	capped(2, MIB(500), MIB(300), &none);
+	world_add(&w, 3, MEMCG_ROOT_ID, MIB(700), MIB(640), &none);
+	world_ticks(&w, 50);
+	world_vm(&w, 2)->actual = world_vm(&w, 2)->target = MIB(299) + 1;
+	world_vm(&w, 2)->resident = MIB(299) + 1;
+	world_ticks(&w, 50);
+	ck_assert_uint_eq(world_count(&w, ENGINE_EVENT_WISH), 0);
+	world_vm(&w, 2)->actual = world_vm(&w, 2)->target = MIB(298) + 1;
+	world_ticks(&w, 50);
+	ck_assert_uint_eq(world_count(&w, ENGINE_EVENT_WISH), 1);
+	ck_assert_uint_eq(world_view(&w, 2).ceiling, MIB(298) + 1);
+}
+END_TEST
+
+START_TEST(actual_above_a_recorded_ceiling_becomes_the_ceiling)
+{
+	setup_pool(MIB(1000));
+	capped(2, MIB(300), MIB(300), &none);
+	world_vm(&w, 2)->maximum = MIB(500);
+	world_vm(&w, 2)->actual = world_vm(&w, 2)->target = MIB(400);
+	world_ticks(&w, 50);
+	ck_assert_uint_eq(world_view(&w, 2).ceiling, MIB(400));
+	ck_assert_uint_eq(world_vm(&w, 2)->commands, 0);
+}
+END_TEST
+
+START_TEST(gifts_wait_for_an_ask_that_was_not_taken_up)
+{
+	nothing_loosens();
+	setup_pool(MIB(1000));
+	world_add(&w, 2, MEMCG_ROOT_ID, MIB(500), MIB(480), &none);
+	world_add(&w, 3, MEMCG_ROOT_ID, MIB(500), MIB(490), &none);
+	world_state(&w, 3, ENGINE_VM_NO_DEVICE);
+	world_vm(&w, 2)->delay = 45;
+	world_tick(&w);
+	ck_assert_uint_eq(world_view(&w, 2).owed, MIB(50));
+	/* Its guest gives by itself, and another gives much more. */
+	world_vm(&w, 2)->resident = MIB(425);
+	world_vm(&w, 3)->resident = MIB(100);
+	world_ticks(&w, 40);
+	ck_assert_uint_eq(world_vm(&w, 2)->commands, 1);
+	world_ticks(&w, 100);
+	ck_assert_uint_eq(world_vm(&w, 2)->target, MIB(500));
+}
+END_TEST
+
+int main(void)
+{
+	Suite *s = suite_create("engine_give");
+	TCase *t = tcase_create("give");
+	SRunner *sr = srunner_create(s);
+	int failed;
+
+	tcase_add_checked_fixture(t, setup, teardown);
+	tcase_add_test(
+		t, a_capped_guest_under_pressure_is_fed_to_its_ceiling_at_once_and_in_one_step);
+	tcase_add_test(t, a_feed_supersedes_the_target_that_is_pending);
+	tcase_add_test(t, a_guest_that_swaps_in_is_fed_up_to_its_soft_limit);
+	tcase_add_test(t, a_feed_that_the_pool_cannot_serve_is_taken_from_those_in_excess);
+	tcase_add_test(t, a_guest_in_excess_is_not_fed);
+	tcase_add_test(t, who_cannot_receive_is_not_fed);
+	tcase_add_test(t, a_vm_at_its_operators_size_is_in_distress_and_gets_nothing);
+	tcase_add_test(t, gifts_are_in_proportion_to_what_is_missing_and_end_at_wm_high);
+	tcase_add_test(t, inside_the_band_nothing_moves);
+	tcase_add_test(t, a_gift_that_is_not_taken_yet_lowers_what_is_free);
+	tcase_add_test(t, a_gift_ends_at_the_max_where_that_is_below_the_ceiling);
+	tcase_add_test(t, nothing_is_given_from_a_pool_that_is_not_known);
+	tcase_add_test(t, a_refused_way_back_is_tried_again_after_a_hold_time);
+	tcase_add_test(t, nothing_is_loosened_under_a_group_over_its_max);
+	tcase_add_test(t, a_vm_in_excess_keeps_a_sixteenth_where_that_is_more_than_the_least);
+	tcase_add_test(t, a_rest_above_the_target_is_asked_once_more_and_then_let_be);
+	tcase_add_test(t, a_rest_less_than_a_granule_above_the_target_is_at_the_target);
+	tcase_add_test(t, what_is_asked_once_more_is_not_below_a_min_that_was_raised);
+	tcase_add_test(t, a_guest_that_is_not_managed_is_not_asked_once_more);
+	tcase_add_test(t, a_rest_above_the_ceiling_is_a_wish_for_more);
+	tcase_add_test(t, a_rest_above_a_max_below_the_ceiling_is_no_wish);
+	tcase_add_test(t, a_rest_a_granule_below_the_lowest_target_is_a_wish_and_less_is_not);
+	tcase_add_test(t, actual_above_a_recorded_ceiling_becomes_the_ceiling);
+	tcase_add_test(t, gifts_wait_for_an_ask_that_was_not_taken_up);
+	suite_add_tcase(s, t);
+	srunner_set_tap(sr, "-");
+	srunner_run_all(sr, CK_SILENT);
+	failed = srunner_ntests_failed(sr);
+	srunner_free(sr);
+	return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+}
