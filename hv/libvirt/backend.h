@@ -83,7 +83,8 @@ struct hv {
 
 	pthread_mutex_t lock; /* for all below */
 	pthread_cond_t control_cond, worker_cond, process_cond;
-	int timer; /* wakes the event loop; -1: there is none */
+	int timer;  /* wakes the event loop; -1: there is none */
+	bool woken; /* the timer is to be switched off */
 	bool stopping;
 	bool connected;	     /* up, as far as is known */
 	bool lost;	     /* the control connection is to be closed */
@@ -104,13 +105,12 @@ struct hv {
 struct hv *lv_get(struct hv *hv);
 void lv_put(struct hv *hv);
 uint64_t lv_now(void);
-/* A detached thread with a reference of its own and all signals blocked. */
+/* A detached thread with a reference of its own and the signals of others blocked. */
 int lv_start_thread(struct hv *hv, void *(*run)(void *), void *arg);
 void lv_jobs_add(struct lv_jobs *jobs, struct lv_job *job);
 struct lv_job *lv_jobs_take(struct lv_jobs *jobs);
 /* Gives the answer to the queue; the job is gone. */
 void lv_answer(struct hv *hv, struct lv_job *job);
-void lv_answer_error(struct hv *hv, struct lv_job *job, int error, const char *message);
 /* Lock held: makes the event loop look whether it is still needed. */
 void lv_wake_loop(struct hv *hv);
 
@@ -134,6 +134,8 @@ void lv_perform_control(
 /* On a worker's connection: HV_STATS, HV_PERIOD, HV_TARGET. */
 void lv_perform_worker(
 	struct hv *hv, virConnectPtr conn, struct hv_event *event, const struct hv_call *call);
+/* The event is a failure; the message is copied. */
+void lv_fail(struct hv_event *event, int error, const char *message);
 /* Error and message of the call that just failed; "what" says which. */
 void lv_failed(struct hv *hv, virConnectPtr conn, struct hv_event *event, const char *what);
 

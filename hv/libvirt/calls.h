@@ -3,8 +3,8 @@
  * calls: every call to libvirt that this backend makes, as a table that tests replace.
  *
  * The members have libvirt's own names (without "vir"), signatures, ownership and errors; what a
- * libvirt does not know must return its failure value with an error that says so. Pure helpers
- * that touch no connection (virTypedParamsGetInt, virTypedParamsClear) are not in the table.
+ * libvirt does not know must return its failure value with an error that says so. No other function
+ * of libvirt's is used.
  *
  * Called from any of the backend's threads.
  */

@@ -26,6 +26,9 @@ void *lv_event_thread(void *arg)
 
 	while (rounds < LAST_ROUNDS) {
 		pthread_mutex_lock(&hv->lock);
+		if (hv->woken)
+			hv->calls->event_update_timeout(hv->timer, -1);
+		hv->woken = false;
 		if (hv->stopping && hv->nr_conns == 0 && hv->nr_callbacks == 0) {
 			rounds++;
 			lv_wake_loop(hv);
@@ -289,20 +292,20 @@ static void wait_until(struct hv *hv, uint64_t when)
 /* Lock held, given up meanwhile. */
 static void perform(struct hv *hv, struct lv_job *job)
 {
+	struct hv_event *event = &job->item.event;
 	bool connected = hv->connected;
 
 	hv->nr_waiting--;
 	pthread_mutex_unlock(&hv->lock);
-	if (!connected) {
-		lv_answer_error(hv, job, -ENOTCONN, "not connected to libvirt");
-	} else {
-		lv_perform_control(hv, hv->conn, &job->item.event, &job->call);
-		if (job->item.event.error == -ENOTCONN)
+	if (connected) {
+		lv_perform_control(hv, hv->conn, event, &job->call);
+		if (event->error == -ENOTCONN)
 			went_down(hv, -ENOTCONN,
-				job->item.event.message ? job->item.event.message
-							: "the connection is lost");
-		lv_answer(hv, job);
+				event->message ? event->message : "the connection is lost");
+	} else {
+		lv_fail(event, -ENOTCONN, "not connected to libvirt");
 	}
+	lv_answer(hv, job);
 	pthread_mutex_lock(&hv->lock);
 }
 

@@ -92,11 +92,15 @@ int lv_start_thread(struct hv *hv, void *(*run)(void *), void *arg)
 	pthread_t thread;
 	int r;
 
+	/* Signals are the shell's; but for those that a fault of the thread's own makes. */
 	sigfillset(&all);
+	sigdelset(&all, SIGSEGV);
+	sigdelset(&all, SIGBUS);
+	sigdelset(&all, SIGFPE);
+	sigdelset(&all, SIGILL);
 	lv_get(hv);
 	pthread_attr_init(&attr);
 	pthread_attr_setdetachstate(&attr, PTHREAD_CREATE_DETACHED);
-	/* Signals are the shell's. */
 	pthread_sigmask(SIG_SETMASK, &all, &old);
 	r = pthread_create(&thread, &attr, run, arg);
 	pthread_sigmask(SIG_SETMASK, &old, NULL);
@@ -133,13 +137,6 @@ struct lv_job *lv_jobs_take(struct lv_jobs *jobs)
 void lv_answer(struct hv *hv, struct lv_job *job)
 {
 	lv_queue_push(&hv->queue, &job->item);
-}
-
-void lv_answer_error(struct hv *hv, struct lv_job *job, int error, const char *message)
-{
-	job->item.event.error = error;
-	job->item.event.message = strdup(message);
-	lv_answer(hv, job);
 }
 
 /* ---- the URI ---- */
@@ -251,17 +248,20 @@ static void quiet(void *ctx, virErrorPtr error)
 {
 }
 
+/*
+ * Only ends a round of the loop. The handle's own thread switches the timer off again: with several
+ * handles in a process any of their threads may get here.
+ */
 static void wake(int timer, void *opaque)
 {
-	const struct libvirt_calls *calls = opaque;
-
-	calls->event_update_timeout(timer, -1);
 }
 
 void lv_wake_loop(struct hv *hv)
 {
-	if (hv->timer >= 0)
-		hv->calls->event_update_timeout(hv->timer, 0);
+	if (hv->timer < 0)
+		return;
+	hv->woken = true;
+	hv->calls->event_update_timeout(hv->timer, 0);
 }
 
 static void close_hv(struct hv *hv)
@@ -299,7 +299,7 @@ int hv_libvirt_open_with(
 	/* Before the first connection, or it gets no events and no keepalive. */
 	hv->timer = calls->event_register_default_impl() < 0
 			    ? -1
-			    : calls->event_add_timeout(-1, wake, (void *)(uintptr_t)calls, NULL);
+			    : calls->event_add_timeout(-1, wake, NULL, NULL);
 	if (hv->timer < 0) {
 		r = -EIO;
 		goto fail;
@@ -411,10 +411,12 @@ static int submit(struct hv *hv, const struct hv_call *call)
 	if (connected)
 		r = enqueue(hv, job);
 	pthread_mutex_unlock(&hv->lock);
-	if (r < 0)
+	if (r < 0) {
 		free(job);
-	else if (!connected)
-		lv_answer_error(hv, job, -ENOTCONN, "not connected to libvirt");
+	} else if (!connected) {
+		lv_fail(&job->item.event, -ENOTCONN, "not connected to libvirt");
+		lv_answer(hv, job);
+	}
 	return r;
 }
 

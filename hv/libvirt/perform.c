@@ -70,7 +70,7 @@ void lv_failed(struct hv *hv, virConnectPtr conn, struct hv_event *event, const 
 		event->error = -ENOTCONN;
 }
 
-static void failed_with(struct hv_event *event, int error, const char *message)
+void lv_fail(struct hv_event *event, int error, const char *message)
 {
 	event->error = error;
 	free(event->message);
@@ -100,6 +100,16 @@ static virDomainPtr look_up(
 	if (!dom)
 		lv_failed(hv, conn, event, "looking the domain up");
 	return dom;
+}
+
+/* NULL: not told. (libvirt's own helpers use its last error, which must be left alone.) */
+static const virTypedParameter *parameter(
+	const virTypedParameter *params, int nr, const char *name, int type)
+{
+	for (int i = 0; i < nr; i++)
+		if (params[i].type == type && !strcmp(params[i].field, name))
+			return &params[i];
+	return NULL;
 }
 
 /* ---- listing ---- */
@@ -168,13 +178,14 @@ static int list_in_bulk(struct hv *hv, virConnectPtr conn, struct hv_event *even
 	}
 	r = make_room(event, nr);
 	for (int i = 0; r == 0 && i < nr; i++) {
-		int state = VIR_DOMAIN_NOSTATE, reason = 0;
+		const virTypedParameter *state, *reason;
 
-		virTypedParamsGetInt(
-			records[i]->params, records[i]->nparams, "state.state", &state);
-		virTypedParamsGetInt(
-			records[i]->params, records[i]->nparams, "state.reason", &reason);
-		r = add_listed(hv, event, records[i]->dom, state, reason);
+		state = parameter(records[i]->params, records[i]->nparams, "state.state",
+			VIR_TYPED_PARAM_INT);
+		reason = parameter(records[i]->params, records[i]->nparams, "state.reason",
+			VIR_TYPED_PARAM_INT);
+		r = add_listed(hv, event, records[i]->dom,
+			state ? state->value.i : VIR_DOMAIN_NOSTATE, reason ? reason->value.i : 0);
 	}
 	hv->calls->domain_stats_record_list_free(records);
 	return r;
@@ -261,7 +272,7 @@ static int read_xml(struct hv *hv, virConnectPtr conn, struct hv_event *event, v
 	r = domxml_parse(xml, ret_info);
 	free(xml);
 	if (r < 0)
-		failed_with(event, r, "the domain's description cannot be read");
+		lv_fail(event, r, "the domain's description cannot be read");
 	return r;
 }
 
@@ -269,18 +280,20 @@ static int read_xml(struct hv *hv, virConnectPtr conn, struct hv_event *event, v
 static int config_parameters(struct hv *hv, virDomainPtr dom, struct hv_knobs *knobs)
 {
 	virTypedParameter params[PARAMETERS_MAX];
+	const virTypedParameter *limit;
 	int nr = PARAMETERS_MAX;
-	unsigned long long kib;
 
 	memset(params, 0, sizeof(params));
 	if (hv->calls->domain_get_memory_parameters(dom, params, &nr, VIR_DOMAIN_AFFECT_CONFIG) < 0)
 		return -EOPNOTSUPP;
-	if (virTypedParamsGetULLong(params, nr, VIR_DOMAIN_MEMORY_SOFT_LIMIT, &kib) == 1 &&
-		kib < DOMXML_UNLIMITED_KIB) {
+	limit = parameter(params, nr, VIR_DOMAIN_MEMORY_SOFT_LIMIT, VIR_TYPED_PARAM_ULLONG);
+	if (limit && limit->value.ul < DOMXML_UNLIMITED_KIB) {
 		knobs->has_soft_limit = true;
-		knobs->soft_limit = kib * 1024;
+		knobs->soft_limit = limit->value.ul * 1024;
 	}
-	virTypedParamsClear(params, nr);
+	for (int i = 0; i < nr; i++)
+		if (params[i].type == VIR_TYPED_PARAM_STRING)
+			free(params[i].value.s);
 	return 0;
 }
 
@@ -452,7 +465,7 @@ static void set_target(struct hv *hv, virConnectPtr conn, struct hv_event *event
 	int r;
 
 	if (call->target == 0 || call->target == HV_UNLIMITED || call->ceiling == HV_UNLIMITED) {
-		failed_with(event, -EINVAL, "no target to set");
+		lv_fail(event, -EINVAL, "no target to set");
 		return;
 	}
 	if (call->ceiling > 0 && record_ceiling(hv, conn, event, dom, call->ceiling) < 0)

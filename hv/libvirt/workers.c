@@ -49,29 +49,30 @@ static bool connect_worker(struct lv_worker *worker, uint64_t generation)
 	return worker->conn;
 }
 
+/* Fills the answer in. */
 static void work(struct lv_worker *worker, struct lv_job *job, bool connected, uint64_t generation,
 	unsigned int hung)
 {
+	struct hv_event *event = &job->item.event;
 	struct hv *hv = worker->hv;
 
 	if (hung >= LV_HUNG_MAX) {
-		lv_answer_error(hv, job, -EAGAIN, "too many calls to libvirt hang");
+		lv_fail(event, -EAGAIN, "too many calls to libvirt hang");
 		return;
 	}
 	if (!connected) {
-		lv_answer_error(hv, job, -ENOTCONN, "not connected to libvirt");
+		lv_fail(event, -ENOTCONN, "not connected to libvirt");
 		return;
 	}
 	if (connect_worker(worker, generation)) {
-		lv_perform_worker(hv, worker->conn, &job->item.event, &job->call);
+		lv_perform_worker(hv, worker->conn, event, &job->call);
 	} else {
-		lv_failed(hv, NULL, &job->item.event, "connecting");
-		job->item.event.error = -ENOTCONN;
+		lv_failed(hv, NULL, event, "connecting");
+		event->error = -ENOTCONN;
 	}
 	/* The control connection finds out by itself whether libvirt is gone. */
-	if (job->item.event.error == -ENOTCONN)
+	if (event->error == -ENOTCONN)
 		disconnect(worker);
-	lv_answer(hv, job);
 }
 
 static void *run(void *arg)
@@ -99,7 +100,9 @@ static void *run(void *arg)
 		pthread_mutex_unlock(&hv->lock);
 		work(worker, job, connected, generation, hung);
 		pthread_mutex_lock(&hv->lock);
+		/* Before the answer: whoever has it may count on this worker. */
 		worker->busy = false;
+		lv_answer(hv, job);
 	}
 	pthread_mutex_unlock(&hv->lock);
 	disconnect(worker);

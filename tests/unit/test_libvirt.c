@@ -1,0 +1,1018 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/* The libvirt backend on a libvirt of our own. */
+#include <config.h>
+
+#include "hv/libvirt/libvirt.h"
+
+#include <errno.h>
+#include <poll.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#include <check.h>
+
+#include "fake_libvirt.h"
+#include "hv/libvirt/backend.h"
+#include "hv/libvirt/domxml.h"
+
+#define MIB (1024ULL * 1024)
+
+/* How long an event may take: only a test that fails waits for it. */
+#define PATIENCE_MS 20000
+
+static struct hv *hv;
+static struct fake_domain *web, *db;
+static uint64_t token;
+/* Events that came by themselves while an answer was waited for. */
+static unsigned int seen[HV_EVENT_UP + 1];
+
+static void nap(void)
+{
+	nanosleep(&(struct timespec){ .tv_nsec = 2000000 }, NULL);
+}
+
+static void setup(void)
+{
+	fake_reset();
+	web = fake_add("web");
+	db = fake_add("db");
+	memset(seen, 0, sizeof(seen));
+	hv = NULL;
+}
+
+/* Everything must be gone in the end: threads, connections, callbacks. */
+static void teardown(void)
+{
+	fake_release();
+	hv_libvirt.close(hv);
+	for (unsigned int i = 0; i < PATIENCE_MS / 2 && hv_libvirt_nr_alive() > 0; i++)
+		nap();
+	ck_assert_uint_eq(hv_libvirt_nr_alive(), 0);
+	ck_assert_uint_eq(fake_nr_connections(), 0);
+}
+
+/* The next event, within patience. */
+static struct hv_event wait_any(void)
+{
+	struct hv_event event;
+	struct pollfd fd = { .fd = hv_libvirt.fd(hv), .events = POLLIN };
+
+	while (hv_libvirt.next(hv, &event) == 0)
+		ck_assert_int_gt(poll(&fd, 1, PATIENCE_MS), 0);
+	return event;
+}
+
+/* The next event of a type that comes by itself; others are counted in seen[]. */
+static struct hv_event wait_for(enum hv_event_type type)
+{
+	for (;;) {
+		struct hv_event event = wait_any();
+
+		if (event.type == type)
+			return event;
+		seen[event.type]++;
+		hv_event_clear(&event);
+	}
+}
+
+static struct hv_event answer_to(uint64_t wanted)
+{
+	for (;;) {
+		struct hv_event event = wait_any();
+
+		if (event.token == wanted)
+			return event;
+		ck_assert_uint_eq(event.token, 0); /* no answer to something else */
+		seen[event.type]++;
+		hv_event_clear(&event);
+	}
+}
+
+static struct hv_call make(enum hv_call_type type, const struct fake_domain *dom)
+{
+	struct hv_call call = { .type = type, .token = ++token };
+
+	if (dom)
+		call.uuid = fake_uuid(dom);
+	return call;
+}
+
+static uint64_t submit(enum hv_call_type type, const struct fake_domain *dom)
+{
+	struct hv_call call = make(type, dom);
+
+	ck_assert_int_eq(hv_libvirt.submit(hv, &call), 0);
+	return call.token;
+}
+
+static struct hv_event ask(enum hv_call_type type, const struct fake_domain *dom)
+{
+	struct hv_event event = answer_to(submit(type, dom));
+	struct hv_uuid uuid;
+
+	if (dom) {
+		uuid = fake_uuid(dom);
+		ck_assert(hv_uuid_equal(&event.uuid, &uuid));
+	}
+	return event;
+}
+
+static struct hv_event set_target(const struct fake_domain *dom, uint64_t target, uint64_t ceiling)
+{
+	struct hv_call call = make(HV_TARGET, dom);
+
+	call.target = target;
+	call.ceiling = ceiling;
+	ck_assert_int_eq(hv_libvirt.submit(hv, &call), 0);
+	return answer_to(call.token);
+}
+
+static void open_with(const struct libvirt_calls *calls)
+{
+	/* An empty folder as /proc: nothing of this machine's is looked at. */
+	static char proc[] = "/tmp";
+	struct hv_params params = { .uri = "qemu:///system", .proc = proc };
+
+	ck_assert_int_eq(hv_libvirt_open_with(calls, &params, &hv), 0);
+}
+
+static void open_backend(void)
+{
+	struct hv_event event;
+
+	open_with(&fake_calls);
+	event = wait_for(HV_EVENT_UP);
+	ck_assert_ptr_null(event.message);
+	hv_event_clear(&event);
+}
+
+static void expect_done(struct hv_event event, int error)
+{
+	ck_assert_int_eq(event.type, HV_EVENT_DONE);
+	ck_assert_msg(event.error == error, "%d: %s", event.error, event.message);
+	hv_event_clear(&event);
+}
+
+/* ---- URIs ---- */
+
+START_TEST(all_uris_of_libvirt_are_taken_but_xens)
+{
+	static const char *const taken[] = { "qemu:///system", "qemu+unix:///system?socket=/x",
+		"qemu+ssh://root@host/system", "test:///default", "lxc:///", "alias", "",
+		"xenon:///" };
+	static const char *const refused[] = { "xen:///system", "xen+ssh://host/", "XEN:///" };
+
+	ck_assert(hv_libvirt.handles(NULL));
+	for (size_t i = 0; i < sizeof(taken) / sizeof(taken[0]); i++)
+		ck_assert_msg(hv_libvirt.handles(taken[i]), "%s", taken[i]);
+	for (size_t i = 0; i < sizeof(refused) / sizeof(refused[0]); i++) {
+		struct hv_params params = { .uri = refused[i] };
+
+		ck_assert_msg(!hv_libvirt.handles(refused[i]), "%s", refused[i]);
+		ck_assert(strstr(hv_libvirt_refusal(refused[i]), "Xen"));
+		ck_assert_int_eq(hv_libvirt_open_with(&fake_calls, &params, &hv), -EINVAL);
+	}
+	ck_assert(!hv_libvirt.handles("sim:///x"));
+}
+END_TEST
+
+/* ---- listing ---- */
+
+START_TEST(active_domains_are_listed_with_their_states)
+{
+	static const struct {
+		int state, reason;
+		enum hv_run_state wanted;
+	} cases[] = {
+		{ VIR_DOMAIN_RUNNING, 0, HV_RUNNING },
+		{ VIR_DOMAIN_BLOCKED, 0, HV_RUNNING },
+		{ VIR_DOMAIN_PAUSED, VIR_DOMAIN_PAUSED_USER, HV_PAUSED },
+		{ VIR_DOMAIN_PAUSED, VIR_DOMAIN_PAUSED_STARTING_UP, HV_STARTING },
+		{ VIR_DOMAIN_PAUSED, VIR_DOMAIN_PAUSED_MIGRATION, HV_STARTING },
+		{ VIR_DOMAIN_SHUTDOWN, 0, HV_PAUSED },
+		{ VIR_DOMAIN_PMSUSPENDED, 0, HV_PAUSED },
+		{ VIR_DOMAIN_CRASHED, 0, HV_PAUSED },
+	};
+	struct hv_event event;
+
+	db->state = VIR_DOMAIN_SHUTOFF;
+	open_backend();
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		fake_lock();
+		web->state = cases[i].state;
+		web->reason = cases[i].reason;
+		fake_unlock();
+		event = ask(HV_LIST, NULL);
+		ck_assert_int_eq(event.type, HV_EVENT_LISTED);
+		ck_assert_int_eq(event.error, 0);
+		ck_assert_uint_eq(event.listed.nr, 1);
+		ck_assert_str_eq(event.listed.vms[0].name, "web");
+		ck_assert_int_eq(event.listed.vms[0].state, cases[i].wanted);
+		hv_event_clear(&event);
+	}
+	ck_assert_uint_eq(fake_count(FAKE_STATE), 0); /* in bulk */
+}
+END_TEST
+
+START_TEST(states_are_read_one_by_one_where_there_is_no_bulk_and_it_is_said_once)
+{
+	struct hv_event event;
+
+	open_backend();
+	fake_fail(FAKE_ALL_STATS, VIR_ERR_NO_SUPPORT);
+	event = ask(HV_LIST, NULL);
+	ck_assert_int_eq(event.error, 0);
+	ck_assert_uint_eq(event.listed.nr, 2);
+	ck_assert_ptr_nonnull(event.message);
+	hv_event_clear(&event);
+	event = ask(HV_LIST, NULL);
+	ck_assert_int_eq(event.error, 0);
+	ck_assert_ptr_null(event.message);
+	hv_event_clear(&event);
+	ck_assert_uint_eq(fake_count(FAKE_ALL_STATS), 1);
+	ck_assert_uint_eq(fake_count(FAKE_STATE), 4);
+}
+END_TEST
+
+START_TEST(no_domains_is_a_list_too)
+{
+	struct hv_event event;
+
+	web->state = db->state = VIR_DOMAIN_SHUTOFF;
+	open_backend();
+	event = ask(HV_LIST, NULL);
+	ck_assert_int_eq(event.error, 0);
+	ck_assert_uint_eq(event.listed.nr, 0);
+	hv_event_clear(&event);
+	event = ask(HV_PROCESS, NULL);
+	ck_assert_int_eq(event.type, HV_EVENT_PROCESS);
+	ck_assert_int_eq(event.error, 0);
+	ck_assert_uint_eq(event.process.nr, 0);
+	hv_event_clear(&event);
+}
+END_TEST
+
+START_TEST(processes_are_those_of_the_last_list)
+{
+	struct hv_event event;
+
+	open_backend();
+	event = ask(HV_LIST, NULL);
+	hv_event_clear(&event);
+	event = ask(HV_PROCESS, NULL);
+	ck_assert_uint_eq(event.process.nr, 2);
+	ck_assert(!event.process.vms[0].known);
+	hv_event_clear(&event);
+}
+END_TEST
+
+/* ---- descriptions ---- */
+
+static uint64_t soft_limit(const struct fake_domain *dom)
+{
+	struct hv_event event = ask(HV_INFO, dom);
+	uint64_t limit;
+
+	ck_assert_int_eq(event.type, HV_EVENT_INFO);
+	ck_assert_int_eq(event.error, 0);
+	ck_assert(hv_uuid_equal(&event.info.uuid, &event.uuid));
+	limit = event.info.memtune.has_soft_limit ? event.info.memtune.soft_limit : HV_UNLIMITED;
+	hv_event_clear(&event);
+	return limit;
+}
+
+#define LIVE_LIMIT     "<memtune><soft_limit unit='KiB'>1024</soft_limit></memtune>"
+#define INACTIVE_LIMIT "<memtune><soft_limit unit='KiB'>2048</soft_limit></memtune>"
+
+START_TEST(the_soft_limit_is_the_inactive_configurations_else_the_live_one)
+{
+	strcpy(web->inside, LIVE_LIMIT);
+	strcpy(db->inside, LIVE_LIMIT);
+	db->persistent = false;
+	db->has_config_limit = true;
+	open_backend();
+	ck_assert_uint_eq(soft_limit(web), MIB);
+	fake_lock();
+	web->has_config_limit = true;
+	web->config_limit_kib = 4096;
+	fake_unlock();
+	ck_assert_uint_eq(soft_limit(web), 4 * MIB);
+	ck_assert_uint_eq(soft_limit(db), MIB);
+	ck_assert_uint_eq(fake_count(FAKE_XML_INACTIVE), 0);
+}
+END_TEST
+
+START_TEST(a_libvirt_without_memory_parameters_has_the_limit_in_the_inactive_description)
+{
+	struct hv_event event;
+
+	strcpy(web->inside_inactive, INACTIVE_LIMIT);
+	open_backend();
+	fake_fail(FAKE_PARAMETERS, VIR_ERR_OPERATION_INVALID);
+	event = ask(HV_INFO, web);
+	ck_assert_int_eq(event.error, 0);
+	ck_assert_uint_eq(event.info.memtune.soft_limit, 2 * MIB);
+	ck_assert_ptr_nonnull(event.message);
+	hv_event_clear(&event);
+	ck_assert_uint_eq(soft_limit(web), 2 * MIB);
+	ck_assert_uint_eq(fake_count(FAKE_PARAMETERS), 1);
+}
+END_TEST
+
+START_TEST(a_limit_that_cannot_be_read_is_not_taken_for_none)
+{
+	static const enum fake_call calls[] = { FAKE_PERSISTENT, FAKE_XML, FAKE_XML_INACTIVE };
+	struct hv_event event;
+
+	open_backend();
+	fake_fail(FAKE_PARAMETERS, VIR_ERR_OPERATION_TIMEOUT);
+	for (size_t i = 0; i < sizeof(calls) / sizeof(calls[0]); i++) {
+		fake_fail(calls[i], VIR_ERR_OPERATION_TIMEOUT);
+		event = ask(HV_INFO, web);
+		ck_assert_int_eq(event.error, -ETIMEDOUT);
+		ck_assert(strstr(event.message, "made up"));
+		hv_event_clear(&event);
+		fake_fail(calls[i], 0);
+	}
+}
+END_TEST
+
+START_TEST(metadata_and_its_problems_are_told)
+{
+	struct hv_event event;
+
+	strcpy(web->inside,
+		"<metadata><memory xmlns='" DOMXML_MEMORY_NS "' min='1MiB' max='x'/>"
+		"<ceiling xmlns='" DOMXML_CEILING_NS "' kib='1024'/></metadata>"
+		"<devices><memballoon model='virtio'><stats period='2'/></memballoon></devices>");
+	open_backend();
+	event = ask(HV_INFO, web);
+	ck_assert_int_eq(event.error, 0);
+	ck_assert_str_eq(event.info.name, "web");
+	ck_assert_uint_eq(event.info.maximum, 1024 * MIB);
+	ck_assert_uint_eq(event.info.ceiling, MIB);
+	ck_assert(event.info.balloon && event.info.stats_period_s == 2);
+	ck_assert(event.info.metadata.has_min && !event.info.metadata.has_max);
+	ck_assert(strstr(event.info.problem, "max"));
+	hv_event_clear(&event);
+}
+END_TEST
+
+START_TEST(a_description_that_is_garbage_is_an_error)
+{
+	struct hv_event event;
+
+	strcpy(web->inside, "<");
+	open_backend();
+	event = ask(HV_INFO, web);
+	ck_assert_int_eq(event.error, -EBADMSG);
+	ck_assert_ptr_nonnull(event.message);
+	hv_event_clear(&event);
+}
+END_TEST
+
+/* ---- statistics ---- */
+
+static void put_stat(struct fake_domain *dom, int tag, unsigned long long value)
+{
+	dom->stats[dom->nr_stats++] = (virDomainMemoryStatStruct){ .tag = tag, .val = value };
+}
+
+START_TEST(statistics_are_bytes_and_unknown_ones_are_not_known)
+{
+	struct hv_event event;
+
+	put_stat(web, VIR_DOMAIN_MEMORY_STAT_ACTUAL_BALLOON, 1024);
+	put_stat(web, VIR_DOMAIN_MEMORY_STAT_UNUSED, 0);
+	put_stat(web, VIR_DOMAIN_MEMORY_STAT_USABLE, 512);
+	put_stat(web, VIR_DOMAIN_MEMORY_STAT_DISK_CACHES, 256);
+	put_stat(web, VIR_DOMAIN_MEMORY_STAT_SWAP_IN, 3);
+	put_stat(web, VIR_DOMAIN_MEMORY_STAT_LAST_UPDATE, 99);
+	put_stat(web, VIR_DOMAIN_MEMORY_STAT_RSS, 77);
+	put_stat(web, 4711, 1);
+	put_stat(db, VIR_DOMAIN_MEMORY_STAT_ACTUAL_BALLOON, 0);
+	put_stat(db, VIR_DOMAIN_MEMORY_STAT_UNUSED, UINT64_MAX);
+	put_stat(db, VIR_DOMAIN_MEMORY_STAT_USABLE, UINT64_MAX / 1024);
+	put_stat(db, VIR_DOMAIN_MEMORY_STAT_DISK_CACHES, DOMXML_UNLIMITED_KIB);
+	put_stat(db, VIR_DOMAIN_MEMORY_STAT_LAST_UPDATE, 0);
+	open_backend();
+	event = ask(HV_STATS, web);
+	ck_assert_int_eq(event.type, HV_EVENT_STATS);
+	ck_assert_int_eq(event.error, 0);
+	ck_assert_uint_eq(event.stats.known, HV_STAT_ACTUAL | HV_STAT_UNUSED | HV_STAT_USABLE |
+						     HV_STAT_DISK_CACHES | HV_STAT_SWAP_IN |
+						     HV_STAT_LAST_UPDATE);
+	ck_assert_uint_eq(event.stats.actual, MIB);
+	ck_assert_uint_eq(event.stats.unused, 0);
+	ck_assert_uint_eq(event.stats.usable, MIB / 2);
+	ck_assert_uint_eq(event.stats.disk_caches, MIB / 4);
+	ck_assert_uint_eq(event.stats.swap_in, 3072);
+	ck_assert_uint_eq(event.stats.last_update, 99);
+	hv_event_clear(&event);
+	event = ask(HV_STATS, db);
+	ck_assert_int_eq(event.error, 0);
+	ck_assert_uint_eq(event.stats.known, 0);
+	hv_event_clear(&event);
+}
+END_TEST
+
+START_TEST(the_period_is_set_live)
+{
+	struct hv_call call;
+
+	open_backend();
+	call = make(HV_PERIOD, web);
+	call.period_s = 1;
+	ck_assert_int_eq(hv_libvirt.submit(hv, &call), 0);
+	expect_done(answer_to(call.token), 0);
+	ck_assert_str_eq(fake_changes(), "period web 1;");
+	call.period_s = 1ULL << 40;
+	ck_assert_int_eq(hv_libvirt.submit(hv, &call), -EINVAL);
+}
+END_TEST
+
+/* ---- targets ---- */
+
+START_TEST(the_ceiling_is_recorded_before_the_target_and_only_when_it_is_another)
+{
+	open_backend();
+	expect_done(set_target(web, 100 * MIB + 1, 256 * MIB), 0);
+	expect_done(set_target(web, 90 * MIB, 256 * MIB), 0);
+	expect_done(set_target(web, 80 * MIB, 200 * MIB), 0);
+	expect_done(set_target(web, 70 * MIB, 0), 0);
+	/* Rounded up: never below what was asked for. */
+	ck_assert_str_eq(fake_changes(), "note web 262144;memory web 102401;memory web 92160;"
+					 "note web 204800;memory web 81920;memory web 71680;");
+}
+END_TEST
+
+START_TEST(a_note_that_cannot_be_read_is_written_anew)
+{
+	strcpy(web->note, "<ceiling kib='many'/>");
+	open_backend();
+	expect_done(set_target(web, 100 * MIB, 256 * MIB), 0);
+	ck_assert_str_eq(fake_changes(), "note web 262144;memory web 102400;");
+}
+END_TEST
+
+START_TEST(without_its_ceiling_no_target_is_set)
+{
+	struct hv_event event;
+
+	open_backend();
+	fake_fail(FAKE_SET_METADATA, VIR_ERR_OPERATION_TIMEOUT);
+	event = set_target(web, 100 * MIB, 256 * MIB);
+	ck_assert(strstr(event.message, "ceiling"));
+	expect_done(event, -ETIMEDOUT);
+	ck_assert_str_eq(fake_changes(), "");
+}
+END_TEST
+
+START_TEST(a_target_that_makes_no_sense_is_refused)
+{
+	open_backend();
+	expect_done(set_target(web, 0, 256 * MIB), -EINVAL);
+	expect_done(set_target(web, HV_UNLIMITED, 256 * MIB), -EINVAL);
+	expect_done(set_target(web, 100 * MIB, HV_UNLIMITED), -EINVAL);
+	ck_assert_str_eq(fake_changes(), "");
+}
+END_TEST
+
+START_TEST(a_libvirt_without_memory_flags_gets_the_call_without_and_it_is_said_once)
+{
+	struct hv_event event;
+
+	open_backend();
+	fake_fail(FAKE_SET_MEMORY_FLAGS, VIR_ERR_NO_SUPPORT);
+	event = set_target(web, 100 * MIB, 0);
+	ck_assert_ptr_nonnull(event.message);
+	expect_done(event, 0);
+	event = set_target(web, 90 * MIB, 0);
+	ck_assert_ptr_null(event.message);
+	expect_done(event, 0);
+	ck_assert_str_eq(fake_changes(), "memory web 102400;memory web 92160;");
+	ck_assert_uint_eq(fake_count(FAKE_SET_MEMORY_FLAGS), 1);
+}
+END_TEST
+
+START_TEST(a_refused_target_is_not_tried_another_way)
+{
+	open_backend();
+	fake_fail(FAKE_SET_MEMORY_FLAGS, VIR_ERR_OPERATION_INVALID);
+	expect_done(set_target(web, 100 * MIB, 0), -ESRCH);
+	ck_assert_uint_eq(fake_count(FAKE_SET_MEMORY), 0);
+}
+END_TEST
+
+/* ---- what fails ---- */
+
+START_TEST(every_call_is_answered_once_whatever_fails)
+{
+	for (int which = FAKE_ALL_STATS; which < FAKE_KEEPALIVE; which++) {
+		for (int code = VIR_ERR_INTERNAL_ERROR; code <= VIR_ERR_AUTH_UNAVAILABLE;
+			code += 7) {
+			struct hv_event event;
+
+			if (!hv)
+				open_backend();
+			fake_fail((enum fake_call)which, code);
+			for (int type = HV_LIST; type <= HV_PROCESS; type++) {
+				struct hv_call call = make((enum hv_call_type)type, web);
+
+				call.target = call.ceiling = 64 * MIB;
+				call.period_s = 1;
+				ck_assert_int_eq(hv_libvirt.submit(hv, &call), 0);
+				event = answer_to(call.token);
+				ck_assert(event.error <= 0);
+				ck_assert(event.error == 0 || event.message);
+				hv_event_clear(&event);
+			}
+			fake_fail((enum fake_call)which, 0);
+			ck_assert_int_eq(hv_libvirt.next(hv, &event), 0);
+		}
+		/* Fallbacks are remembered: the next call fails in a new backend. */
+		hv_libvirt.close(hv);
+		hv = NULL;
+	}
+}
+END_TEST
+
+START_TEST(the_reason_is_copied_before_it_is_cleared)
+{
+	struct hv_event event;
+
+	open_backend();
+	fake_fail(FAKE_MEMORY_STATS, VIR_ERR_OPERATION_TIMEOUT);
+	event = ask(HV_STATS, web);
+	ck_assert_int_eq(event.error, -ETIMEDOUT);
+	ck_assert(strstr(event.message, "statistics") && strstr(event.message, "made up"));
+	hv_event_clear(&event);
+}
+END_TEST
+
+START_TEST(an_unknown_domain_is_not_there)
+{
+	struct hv_call call;
+	struct hv_event event;
+
+	open_backend();
+	call = make(HV_STATS, NULL);
+	call.uuid.bytes[15] = 200;
+	ck_assert_int_eq(hv_libvirt.submit(hv, &call), 0);
+	event = answer_to(call.token);
+	ck_assert_int_eq(event.error, -ENOENT);
+	hv_event_clear(&event);
+	call.type = (enum hv_call_type)99;
+	ck_assert_int_eq(hv_libvirt.submit(hv, &call), -EINVAL);
+}
+END_TEST
+
+START_TEST(what_a_driver_has_no_events_of_is_no_failure)
+{
+	struct hv_event event;
+
+	fake_fail(FAKE_EVENT, VIR_ERR_NO_SUPPORT);
+	fake_fail(FAKE_CLOSE_CALLBACK, VIR_ERR_NO_SUPPORT);
+	fake_fail(FAKE_KEEPALIVE, VIR_ERR_NO_SUPPORT);
+	open_backend();
+	event = ask(HV_LIST, NULL);
+	ck_assert_int_eq(event.error, 0);
+	hv_event_clear(&event);
+}
+END_TEST
+
+/* ---- what hangs ---- */
+
+static void hang(struct fake_domain *dom, bool hangs)
+{
+	fake_lock();
+	dom->hangs = hangs;
+	fake_unlock();
+}
+
+static void wait_hanging(unsigned int nr)
+{
+	for (unsigned int i = 0; i < PATIENCE_MS / 2 && fake_nr_hanging() != nr; i++)
+		nap();
+	ck_assert_uint_eq(fake_nr_hanging(), nr);
+}
+
+START_TEST(a_hung_call_keeps_nothing_else_from_being_answered)
+{
+	uint64_t hung;
+	struct hv_event event;
+
+	open_backend();
+	hang(web, true);
+	hung = submit(HV_STATS, web);
+	wait_hanging(1);
+	for (unsigned int i = 0; i < 50; i++) {
+		event = ask(HV_STATS, db);
+		ck_assert_int_eq(event.error, 0);
+		hv_event_clear(&event);
+	}
+	event = ask(HV_LIST, NULL);
+	ck_assert_int_eq(event.error, 0);
+	hv_event_clear(&event);
+	event = ask(HV_INFO, web);
+	ck_assert_int_eq(event.error, 0);
+	hv_event_clear(&event);
+	expect_done(set_target(db, 64 * MIB, 128 * MIB), 0);
+	fake_release();
+	event = answer_to(hung);
+	ck_assert_int_eq(event.error, 0);
+	hv_event_clear(&event);
+}
+END_TEST
+
+START_TEST(so_many_hung_calls_end_new_ones_until_they_return)
+{
+	static struct libvirt_calls impatient;
+	struct fake_domain *stuck[LV_HUNG_MAX];
+	uint64_t tokens[LV_HUNG_MAX];
+	struct hv_event event;
+	struct hv_call call;
+	int r = 0;
+
+	for (unsigned int i = 0; i < LV_HUNG_MAX; i++) {
+		stuck[i] = fake_add("stuck");
+		stuck[i]->hangs = true;
+	}
+	impatient = fake_calls;
+	impatient.times.hung = 20000;
+	open_with(&impatient);
+	event = wait_for(HV_EVENT_UP);
+	hv_event_clear(&event);
+	for (unsigned int i = 0; i < LV_HUNG_MAX; i++)
+		tokens[i] = submit(HV_STATS, stuck[i]);
+	wait_hanging(LV_HUNG_MAX);
+	for (unsigned int i = 0; i < PATIENCE_MS / 2 && r == 0; i++) {
+		call = make(HV_STATS, db);
+		r = hv_libvirt.submit(hv, &call);
+		if (r == 0) {
+			event = answer_to(call.token);
+			hv_event_clear(&event);
+			nap();
+		}
+	}
+	ck_assert_int_eq(r, -EAGAIN);
+	/* What cannot hang goes on. */
+	event = ask(HV_LIST, NULL);
+	ck_assert_int_eq(event.error, 0);
+	hv_event_clear(&event);
+	event = ask(HV_PROCESS, NULL);
+	ck_assert_int_eq(event.error, 0);
+	hv_event_clear(&event);
+	fake_release();
+	for (unsigned int i = 0; i < LV_HUNG_MAX; i++) {
+		event = wait_for(HV_EVENT_STATS);
+		ck_assert(event.token >= tokens[0] && event.token <= tokens[LV_HUNG_MAX - 1]);
+		hv_event_clear(&event);
+	}
+	event = ask(HV_STATS, db);
+	ck_assert_int_eq(event.error, 0);
+	hv_event_clear(&event);
+}
+END_TEST
+
+START_TEST(calls_that_waited_behind_hung_ones_are_answered_too)
+{
+	struct fake_domain *stuck[LV_WORKERS];
+	struct hv_event event;
+	uint64_t waited;
+
+	for (unsigned int i = 0; i < LV_WORKERS; i++) {
+		stuck[i] = fake_add("stuck");
+		stuck[i]->hangs = true;
+	}
+	open_backend();
+	for (unsigned int i = 0; i < LV_WORKERS; i++)
+		submit(HV_STATS, stuck[i]);
+	waited = submit(HV_STATS, db);
+	wait_hanging(LV_WORKERS);
+	fake_release();
+	for (unsigned int i = 0; i < LV_WORKERS; i++) {
+		event = wait_for(HV_EVENT_STATS);
+		waited = event.token == waited ? 0 : waited;
+		hv_event_clear(&event);
+	}
+	if (waited) {
+		event = answer_to(waited);
+		hv_event_clear(&event);
+	}
+}
+END_TEST
+
+START_TEST(closing_does_not_wait_for_a_hung_call_which_frees_all_when_it_returns)
+{
+	open_backend();
+	hang(web, true);
+	submit(HV_STATS, web);
+	wait_hanging(1);
+	hv_libvirt.close(hv);
+	hv = NULL;
+	/* The control connection goes at once; the hung one's and all it needs stay. */
+	for (unsigned int i = 0; i < PATIENCE_MS / 2 && fake_nr_connections() > 1; i++)
+		nap();
+	ck_assert_uint_eq(fake_nr_connections(), 1);
+	ck_assert_uint_eq(hv_libvirt_nr_alive(), 1);
+	ck_assert_uint_eq(fake_nr_hanging(), 1);
+	/* The rest is teardown's to see. */
+}
+END_TEST
+
+START_TEST(closing_with_answers_untaken_and_calls_waiting_frees_them)
+{
+	open_backend();
+	hang(web, true);
+	for (unsigned int i = 0; i < 20; i++) {
+		submit(HV_STATS, web);
+		submit(HV_INFO, db);
+		submit(HV_LIST, NULL);
+		submit(HV_PROCESS, NULL);
+	}
+	fake_emit_lifecycle(web);
+}
+END_TEST
+
+START_TEST(closing_nothing_does_nothing)
+{
+	hv_libvirt.close(NULL);
+}
+END_TEST
+
+/* ---- the connection ---- */
+
+START_TEST(a_connection_that_cannot_be_made_is_told_once_and_made_later)
+{
+	struct hv_event event;
+
+	fake_fail(FAKE_OPEN, VIR_ERR_SYSTEM_ERROR);
+	open_with(&fake_calls);
+	event = wait_for(HV_EVENT_DOWN);
+	ck_assert(strstr(event.message, "made up") && strstr(event.message, "qemu:///system"));
+	hv_event_clear(&event);
+	event = ask(HV_LIST, NULL);
+	ck_assert_int_eq(event.error, -ENOTCONN);
+	hv_event_clear(&event);
+	while (fake_count(FAKE_OPEN) < 4)
+		nap();
+	fake_fail(FAKE_OPEN, 0);
+	event = wait_for(HV_EVENT_UP);
+	hv_event_clear(&event);
+	ck_assert_uint_eq(seen[HV_EVENT_DOWN], 0);
+	event = ask(HV_LIST, NULL);
+	ck_assert_int_eq(event.error, 0);
+	hv_event_clear(&event);
+}
+END_TEST
+
+START_TEST(a_lost_connection_is_told_and_all_connections_are_made_anew)
+{
+	struct hv_event event;
+	struct hv_call call;
+
+	open_backend();
+	event = ask(HV_STATS, web);
+	hv_event_clear(&event);
+	fake_fail(FAKE_OPEN, VIR_ERR_SYSTEM_ERROR);
+	fake_break(VIR_CONNECT_CLOSE_REASON_KEEPALIVE);
+	event = wait_for(HV_EVENT_DOWN);
+	ck_assert_int_eq(event.error, -ENOTCONN);
+	ck_assert(strstr(event.message, "not answer"));
+	hv_event_clear(&event);
+	for (int type = HV_LIST; type <= HV_TARGET; type++) {
+		event = ask((enum hv_call_type)type, web);
+		ck_assert_int_eq(event.error, -ENOTCONN);
+		hv_event_clear(&event);
+	}
+	call = make(HV_PROCESS, NULL);
+	ck_assert_int_eq(hv_libvirt.submit(hv, &call), 0);
+	event = answer_to(call.token);
+	ck_assert_int_eq(event.error, 0);
+	hv_event_clear(&event);
+	fake_fail(FAKE_OPEN, 0);
+	event = wait_for(HV_EVENT_UP);
+	hv_event_clear(&event);
+	event = ask(HV_STATS, web);
+	ck_assert_int_eq(event.error, 0);
+	hv_event_clear(&event);
+	fake_emit_reboot(web);
+	event = wait_for(HV_EVENT_REBOOTED);
+	hv_event_clear(&event);
+}
+END_TEST
+
+START_TEST(a_loss_that_only_a_call_notices_is_told_too)
+{
+	struct hv_event event;
+
+	fake_fail(FAKE_CLOSE_CALLBACK, VIR_ERR_NO_SUPPORT);
+	open_backend();
+	fake_break(VIR_CONNECT_CLOSE_REASON_EOF);
+	event = ask(HV_LIST, NULL);
+	ck_assert_int_eq(event.error, -ENOTCONN);
+	ck_assert(strstr(event.message, "client socket is closed"));
+	hv_event_clear(&event);
+	if (seen[HV_EVENT_DOWN] == 0) {
+		event = wait_for(HV_EVENT_DOWN);
+		hv_event_clear(&event);
+	}
+	event = wait_for(HV_EVENT_UP);
+	hv_event_clear(&event);
+}
+END_TEST
+
+/* ---- events ---- */
+
+START_TEST(events_come_through)
+{
+	struct hv_uuid uuid = fake_uuid(db);
+	struct hv_event event;
+
+	open_backend();
+	fake_emit_lifecycle(db);
+	event = wait_any();
+	ck_assert(event.type == HV_EVENT_CHANGED && hv_uuid_equal(&event.uuid, &uuid));
+	fake_emit_reboot(db);
+	event = wait_any();
+	ck_assert(event.type == HV_EVENT_REBOOTED && hv_uuid_equal(&event.uuid, &uuid));
+	fake_emit_balloon(db, 2048);
+	event = wait_any();
+	ck_assert(event.type == HV_EVENT_BALLOON && hv_uuid_equal(&event.uuid, &uuid));
+	ck_assert_uint_eq(event.actual, 2 * MIB);
+	fake_emit_device(db, true);
+	event = wait_any();
+	ck_assert(event.type == HV_EVENT_CHANGED && hv_uuid_equal(&event.uuid, &uuid));
+	fake_emit_device(db, false);
+	event = wait_any();
+	ck_assert(event.type == HV_EVENT_CHANGED && hv_uuid_equal(&event.uuid, &uuid));
+	/* Others' notes, titles, and a balloon that nobody knows: not told. */
+	fake_emit_metadata(db, VIR_DOMAIN_METADATA_ELEMENT, "http://example.org/");
+	fake_emit_metadata(db, VIR_DOMAIN_METADATA_TITLE, NULL);
+	fake_emit_metadata(db, VIR_DOMAIN_METADATA_ELEMENT, NULL);
+	fake_emit_balloon(db, 0);
+	fake_emit_balloon(db, UINT64_MAX);
+	fake_emit_metadata(web, VIR_DOMAIN_METADATA_ELEMENT, DOMXML_MEMORY_NS);
+	event = wait_any();
+	uuid = fake_uuid(web);
+	ck_assert(event.type == HV_EVENT_CHANGED && hv_uuid_equal(&event.uuid, &uuid));
+}
+END_TEST
+
+static void tell(struct lv_queue *queue, enum hv_event_type type, unsigned int vm, uint64_t actual)
+{
+	struct hv_event event = { .type = type, .actual = actual };
+
+	memcpy(event.uuid.bytes, &vm, sizeof(vm));
+	lv_queue_tell(queue, &event);
+}
+
+static enum hv_event_type take(struct lv_queue *queue, uint64_t *ret_actual)
+{
+	struct hv_event event;
+	enum hv_event_type type;
+
+	if (lv_queue_take(queue, &event) == 0)
+		return HV_EVENT_NONE;
+	type = event.type;
+	if (ret_actual)
+		*ret_actual = event.actual;
+	hv_event_clear(&event);
+	return type;
+}
+
+static bool readable(const struct lv_queue *queue)
+{
+	struct pollfd fd = { .fd = queue->fd, .events = POLLIN };
+
+	return poll(&fd, 1, 0) > 0;
+}
+
+START_TEST(equal_events_become_one_with_the_newest_figure)
+{
+	struct lv_queue queue;
+	uint64_t actual = 0;
+
+	ck_assert_int_eq(lv_queue_init(&queue), 0);
+	ck_assert(!readable(&queue));
+	tell(&queue, HV_EVENT_BALLOON, 1, 10);
+	tell(&queue, HV_EVENT_CHANGED, 1, 0);
+	tell(&queue, HV_EVENT_BALLOON, 2, 20);
+	tell(&queue, HV_EVENT_BALLOON, 1, 30);
+	tell(&queue, HV_EVENT_CHANGED, 1, 0);
+	ck_assert(readable(&queue));
+	ck_assert_int_eq(take(&queue, &actual), HV_EVENT_BALLOON);
+	ck_assert_uint_eq(actual, 30);
+	ck_assert_int_eq(take(&queue, NULL), HV_EVENT_CHANGED);
+	ck_assert_int_eq(take(&queue, &actual), HV_EVENT_BALLOON);
+	ck_assert_uint_eq(actual, 20);
+	ck_assert_int_eq(take(&queue, NULL), HV_EVENT_NONE);
+	ck_assert(!readable(&queue));
+	lv_queue_destroy(&queue);
+}
+END_TEST
+
+START_TEST(a_flood_is_bounded_loses_no_answer_and_ends_with_a_listing)
+{
+	struct lv_queue queue;
+	unsigned int nr = 0;
+
+	ck_assert_int_eq(lv_queue_init(&queue), 0);
+	for (unsigned int i = 0; i < 3 * LV_QUEUE_MAX; i++)
+		tell(&queue, HV_EVENT_CHANGED, i, 0);
+	for (unsigned int i = 0; i < 10; i++) {
+		struct lv_item *item = calloc(1, sizeof(*item));
+
+		ck_assert_ptr_nonnull(item);
+		item->event.type = HV_EVENT_DONE;
+		lv_queue_push(&queue, item);
+	}
+	while (take(&queue, NULL) == HV_EVENT_CHANGED)
+		nr++;
+	ck_assert_uint_eq(nr, LV_QUEUE_MAX);
+	for (nr = 1; nr < 10; nr++)
+		ck_assert_int_eq(take(&queue, NULL), HV_EVENT_DONE);
+	ck_assert(readable(&queue));
+	ck_assert_int_eq(take(&queue, NULL), HV_EVENT_UP);
+	ck_assert_int_eq(take(&queue, NULL), HV_EVENT_NONE);
+	ck_assert(!readable(&queue));
+	lv_queue_destroy(&queue);
+}
+END_TEST
+
+START_TEST(a_flood_makes_nothing_up_while_the_connection_is_down)
+{
+	struct lv_queue queue;
+
+	ck_assert_int_eq(lv_queue_init(&queue), 0);
+	for (unsigned int i = 0; i < 2 * LV_QUEUE_MAX; i++)
+		tell(&queue, HV_EVENT_CHANGED, i, 0);
+	tell(&queue, HV_EVENT_DOWN, 0, 0);
+	while (take(&queue, NULL) == HV_EVENT_CHANGED)
+		;
+	ck_assert_int_eq(take(&queue, NULL), HV_EVENT_NONE);
+	tell(&queue, HV_EVENT_UP, 0, 0);
+	ck_assert_int_eq(take(&queue, NULL), HV_EVENT_UP);
+	ck_assert_int_eq(take(&queue, NULL), HV_EVENT_NONE);
+	lv_queue_destroy(&queue);
+}
+END_TEST
+
+int main(void)
+{
+	Suite *suite = suite_create("libvirt");
+	TCase *tc = tcase_create("libvirt");
+	SRunner *runner;
+	int failed;
+
+	tcase_add_checked_fixture(tc, setup, teardown);
+	tcase_set_timeout(tc, 60);
+	tcase_add_test(tc, all_uris_of_libvirt_are_taken_but_xens);
+	tcase_add_test(tc, active_domains_are_listed_with_their_states);
+	tcase_add_test(tc, states_are_read_one_by_one_where_there_is_no_bulk_and_it_is_said_once);
+	tcase_add_test(tc, no_domains_is_a_list_too);
+	tcase_add_test(tc, processes_are_those_of_the_last_list);
+	tcase_add_test(tc, the_soft_limit_is_the_inactive_configurations_else_the_live_one);
+	tcase_add_test(
+		tc, a_libvirt_without_memory_parameters_has_the_limit_in_the_inactive_description);
+	tcase_add_test(tc, a_limit_that_cannot_be_read_is_not_taken_for_none);
+	tcase_add_test(tc, metadata_and_its_problems_are_told);
+	tcase_add_test(tc, a_description_that_is_garbage_is_an_error);
+	tcase_add_test(tc, statistics_are_bytes_and_unknown_ones_are_not_known);
+	tcase_add_test(tc, the_period_is_set_live);
+	tcase_add_test(tc, the_ceiling_is_recorded_before_the_target_and_only_when_it_is_another);
+	tcase_add_test(tc, a_note_that_cannot_be_read_is_written_anew);
+	tcase_add_test(tc, without_its_ceiling_no_target_is_set);
+	tcase_add_test(tc, a_target_that_makes_no_sense_is_refused);
+	tcase_add_test(
+		tc, a_libvirt_without_memory_flags_gets_the_call_without_and_it_is_said_once);
+	tcase_add_test(tc, a_refused_target_is_not_tried_another_way);
+	tcase_add_test(tc, every_call_is_answered_once_whatever_fails);
+	tcase_add_test(tc, the_reason_is_copied_before_it_is_cleared);
+	tcase_add_test(tc, an_unknown_domain_is_not_there);
+	tcase_add_test(tc, what_a_driver_has_no_events_of_is_no_failure);
+	tcase_add_test(tc, a_hung_call_keeps_nothing_else_from_being_answered);
+	tcase_add_test(tc, so_many_hung_calls_end_new_ones_until_they_return);
+	tcase_add_test(tc, calls_that_waited_behind_hung_ones_are_answered_too);
+	tcase_add_test(tc, closing_does_not_wait_for_a_hung_call_which_frees_all_when_it_returns);
+	tcase_add_test(tc, closing_with_answers_untaken_and_calls_waiting_frees_them);
+	tcase_add_test(tc, closing_nothing_does_nothing);
+	tcase_add_test(tc, a_connection_that_cannot_be_made_is_told_once_and_made_later);
+	tcase_add_test(tc, a_lost_connection_is_told_and_all_connections_are_made_anew);
+	tcase_add_test(tc, a_loss_that_only_a_call_notices_is_told_too);
+	tcase_add_test(tc, events_come_through);
+	tcase_add_test(tc, equal_events_become_one_with_the_newest_figure);
+	tcase_add_test(tc, a_flood_is_bounded_loses_no_answer_and_ends_with_a_listing);
+	tcase_add_test(tc, a_flood_makes_nothing_up_while_the_connection_is_down);
+	suite_add_tcase(suite, tc);
+	runner = srunner_create(suite);
+	srunner_set_tap(runner, "-");
+	srunner_run_all(runner, CK_SILENT);
+	failed = srunner_ntests_failed(runner);
+	srunner_free(runner);
+	return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+}
