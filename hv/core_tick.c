@@ -154,11 +154,11 @@ static int change_vm(struct core *core, struct core_vm *vm, struct core_input *i
 	bool differs[] = {
 		vm->again || !core_same_knobs(&vm->knobs, &vm->told.knobs),
 		vm->again || !core_same_attrs(&vm->attrs, &vm->told.attrs),
-		vm->cancel,
 		vm->again || change.state != vm->told.state,
+		vm->cancel, /* after the state: what is cancelled to depends on it */
 	};
 	static const enum engine_change_type types[] = { ENGINE_GROUP_KNOBS, ENGINE_VM_ATTRS,
-		ENGINE_VM_CANCEL, ENGINE_VM_STATE };
+		ENGINE_VM_STATE, ENGINE_VM_CANCEL };
 
 	for (size_t i = 0; i < sizeof(types) / sizeof(types[0]); i++) {
 		change.type = types[i];
