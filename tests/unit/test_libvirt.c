@@ -4,11 +4,16 @@
 
 #include "hv/libvirt/libvirt.h"
 
+#include <arpa/inet.h>
 #include <errno.h>
+#include <netinet/in.h>
 #include <poll.h>
+#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/eventfd.h>
+#include <sys/socket.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -826,6 +831,86 @@ START_TEST(a_loss_that_only_a_call_notices_is_told_too)
 }
 END_TEST
 
+/* ---- pressure ---- */
+
+/* A pair of descriptors of which the first has POLLPRI for good, as a PSI trigger has it for once.
+ */
+static void make_urgent(int fds[2])
+{
+	struct sockaddr_in address = { .sin_family = AF_INET };
+	socklen_t length = sizeof(address);
+	int listener = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+
+	address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+	ck_assert_int_eq(bind(listener, (struct sockaddr *)&address, sizeof(address)), 0);
+	ck_assert_int_eq(listen(listener, 1), 0);
+	ck_assert_int_eq(getsockname(listener, (struct sockaddr *)&address, &length), 0);
+	fds[1] = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+	ck_assert_int_eq(connect(fds[1], (struct sockaddr *)&address, sizeof(address)), 0);
+	fds[0] = accept(listener, NULL, NULL);
+	ck_assert_int_ge(fds[0], 0);
+	close(listener);
+	ck_assert_int_eq(send(fds[1], "!", 1, MSG_OOB), 1);
+}
+
+START_TEST(pressure_is_told_and_not_too_often)
+{
+	struct hv watched = { .refs = 2, .calls = &fake_calls };
+	struct pollfd fd = { .events = POLLIN };
+	uint64_t one = 1, first = 0, last = 0;
+	pthread_t thread;
+	int fds[2];
+
+	make_urgent(fds);
+	ck_assert_int_eq(lv_queue_init(&watched.queue), 0);
+	watched.psi_fd = fds[0];
+	watched.stop_fd = eventfd(0, EFD_CLOEXEC);
+	ck_assert_int_eq(pthread_create(&thread, NULL, lv_pressure_thread, &watched), 0);
+	fd.fd = watched.queue.fd;
+	for (unsigned int i = 0; i < 4; i++) {
+		struct hv_event event;
+
+		ck_assert_int_gt(poll(&fd, 1, PATIENCE_MS), 0);
+		last = lv_now();
+		first = first ? first : last;
+		ck_assert_int_eq(lv_queue_take(&watched.queue, &event), 1);
+		ck_assert_int_eq(event.type, HV_EVENT_PRESSURE);
+		ck_assert_int_eq(lv_queue_take(&watched.queue, &event), 0);
+	}
+	/* Three pauses of whole milliseconds, the first of which may have begun before it was seen.
+	 */
+	ck_assert_uint_ge(last - first, 2 * (fake_calls.times.pressure / 1000 * 1000));
+	ck_assert_int_eq(write(watched.stop_fd, &one, sizeof(one)), sizeof(one));
+	ck_assert_int_eq(pthread_join(thread, NULL), 0);
+	lv_queue_destroy(&watched.queue);
+	close(watched.stop_fd);
+	close(fds[0]);
+	close(fds[1]);
+}
+END_TEST
+
+START_TEST(without_psi_all_else_works_and_it_is_said_once)
+{
+	struct hv_params params = {
+		.uri = "qemu:///system", .proc = "/tmp", .psi = "/nonexistent/pressure"
+	};
+	struct hv_event event;
+
+	ck_assert_int_eq(hv_libvirt_open_with(&fake_calls, &params, &hv), 0);
+	event = wait_for(HV_EVENT_UP);
+	ck_assert_int_eq(event.error, 0);
+	ck_assert(strstr(event.message, "/nonexistent/pressure"));
+	hv_event_clear(&event);
+	fake_break(VIR_CONNECT_CLOSE_REASON_EOF);
+	event = wait_for(HV_EVENT_UP);
+	ck_assert_ptr_null(event.message);
+	event = ask(HV_HOST, NULL);
+	ck_assert_int_eq(event.type, HV_EVENT_HOST);
+	ck_assert_int_eq(event.error, -ENOENT); /* and there is no meminfo in /tmp */
+	hv_event_clear(&event);
+}
+END_TEST
+
 /* ---- events ---- */
 
 START_TEST(events_come_through)
@@ -1004,6 +1089,8 @@ int main(void)
 	tcase_add_test(tc, a_connection_that_cannot_be_made_is_told_once_and_made_later);
 	tcase_add_test(tc, a_lost_connection_is_told_and_all_connections_are_made_anew);
 	tcase_add_test(tc, a_loss_that_only_a_call_notices_is_told_too);
+	tcase_add_test(tc, pressure_is_told_and_not_too_often);
+	tcase_add_test(tc, without_psi_all_else_works_and_it_is_said_once);
 	tcase_add_test(tc, events_come_through);
 	tcase_add_test(tc, equal_events_become_one_with_the_newest_figure);
 	tcase_add_test(tc, a_flood_is_bounded_loses_no_answer_and_ends_with_a_listing);
