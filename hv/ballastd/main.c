@@ -215,17 +215,14 @@ static int load(const struct options *options, struct config **ret_config)
 
 static const struct hv_backend *find_backend(const char *uri)
 {
-	char names[128] = "";
-
-	for (size_t i = 0; backends[i]; i++) {
-		size_t used = strlen(names);
-
+	for (size_t i = 0; backends[i]; i++)
 		if (backends[i]->handles(uri))
 			return backends[i];
-		snprintf(names + used, sizeof(names) - used, " %s", backends[i]->name);
-	}
-	log_write(LOG_LEVEL_ERROR, NULL, "no backend of this build handles '%s'; there are:%s", uri,
-		names[0] ? names : " none");
+#ifdef WITH_LIBVIRT
+	log_write(LOG_LEVEL_ERROR, NULL, "cannot use '%s': %s", uri, hv_libvirt_refusal(uri));
+#else
+	log_write(LOG_LEVEL_ERROR, NULL, "cannot use '%s': this build has no backend for it", uri);
+#endif
 	return NULL;
 }
 
