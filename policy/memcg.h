@@ -25,6 +25,12 @@
 /* Deeper trees than any slice hierarchy; bounds recursion and the cost of carrying upwards. */
 #define MEMCG_MAX_DEPTH 64
 
+/*
+ * A page, in the parts in which rests of shares are carried. What is cut off in a division is less
+ * than one: after a million of them a share is a page off. A granule is below 2^43 pages.
+ */
+#define MEMCG_CARRY_PAGE (INT64_C(1) << 20)
+
 /* Steps of reclaim, see reclaim.h; here because the carries of each are kept with the group. */
 #define MEMCG_STEPS 4
 
@@ -72,8 +78,9 @@ struct memcg {
 	uint64_t owed;
 
 	/*
-	 * The signed rest of earlier shares, in pages, by the level of the reclaim root and by
-	 * step: a root is an ancestor, so its level names it. level + 1 rows.
+	 * The signed rest of earlier shares, in parts of a page (MEMCG_CARRY_PAGE), by the level of
+	 * the reclaim root and by step: a root is an ancestor, so its level names it. level + 1
+	 * rows.
 	 */
 	int64_t (*carry)[MEMCG_STEPS];
 
@@ -86,13 +93,14 @@ struct memcg {
 		uint64_t justified; /* of it, what excess at or below this group asks for */
 		uint64_t budget;    /* what is left of this group's excess in this plan */
 		uint64_t share, part;
-		int64_t due;	/* of a division: what is owed to it beside its part */
-		uint64_t taken; /* in this plan, so far */
+		int64_t due;	   /* of a division: what is owed to it beside its part */
+		int64_t due_parts; /* and of a page */
+		uint64_t taken;	   /* in this plan, so far */
 		uint64_t protected_min, protected_low; /* effective, for this plan's root */
 		struct memcg *visited, *visited_next;  /* children visited in this step */
-		size_t entry;		    /* of a VM: its newest share in the plan */
-		uint64_t position;	    /* these two start as the group's own and */
-		int64_t carry[MEMCG_STEPS]; /* become them where the plan is committed */
+		size_t entry;			       /* of a VM: its newest share in the plan */
+		uint64_t position;		       /* these two start as the group's own and */
+		int64_t carry[MEMCG_STEPS];	       /* become them where the plan is committed */
 	} plan;
 
 	/* Where the groups of a sharing that goes round start; id of a child, 0: the first. */

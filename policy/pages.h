@@ -52,4 +52,10 @@ static inline uint64_t pages_mul_div(uint64_t a, uint64_t b, uint64_t c)
 	return (uint64_t)((__extension__(unsigned __int128) a * b) / c);
 }
 
+/* What that division leaves over: less than c. */
+static inline uint64_t pages_mul_mod(uint64_t a, uint64_t b, uint64_t c)
+{
+	return (uint64_t)((__extension__(unsigned __int128) a * b) % c);
+}
+
 #endif

@@ -297,10 +297,29 @@ static void go_round(struct walk *w, struct memcg *m, enum part part, int64_t re
 	}
 }
 
+/* What is owed to a child of sum by its weight, and from before. */
+static void set_due(
+	struct walk *w, struct memcg *c, uint64_t pages, uint64_t own_weight, uint64_t sum)
+{
+	uint64_t over = pages_mul_mod(pages, own_weight, sum);
+	int64_t carry = carry_of(w, c) + (int64_t)pages_mul_div(over, MEMCG_CARRY_PAGE, sum);
+
+	c->plan.due = (int64_t)pages_mul_div(pages, own_weight, sum) + carry / MEMCG_CARRY_PAGE;
+	c->plan.due_parts = carry % MEMCG_CARRY_PAGE;
+}
+
+static void carry_due(struct walk *w, struct memcg *c)
+{
+	int64_t granule = (int64_t)w->granule, due = c->plan.due;
+
+	due = due > granule ? granule : due < -granule ? -granule : due;
+	set_carry(w, c, due * MEMCG_CARRY_PAGE + c->plan.due_parts);
+}
+
 /* Adds to every visited child's share its part of pages, which the children's weights cover. */
 static void divide(struct walk *w, struct memcg *m, enum part part, uint64_t pages)
 {
-	int64_t granule = (int64_t)w->granule, rest = (int64_t)pages, due;
+	int64_t rest = (int64_t)pages;
 	uint64_t sum = 0, give;
 
 	if (!pages)
@@ -313,20 +332,19 @@ static void divide(struct walk *w, struct memcg *m, enum part part, uint64_t pag
 		c->plan.due = 0;
 		if (!weight(c, part))
 			continue;
-		due = (int64_t)pages_mul_div(pages, weight(c, part), sum) + carry_of(w, c);
-		give = due > 0 ? pages_round_down((uint64_t)due + w->granule / 2, w->granule) : 0;
+		set_due(w, c, pages, weight(c, part), sum);
+		give = c->plan.due > 0 ? (uint64_t)c->plan.due : 0;
+		give = pages_round_down(give + w->granule / 2, w->granule);
 		give = pages_min(give, weight(c, part));
 		c->plan.part = give;
-		c->plan.due = due - (int64_t)give;
+		c->plan.due -= (int64_t)give;
 		rest -= (int64_t)give;
 	}
 	go_round(w, m, part, rest);
 	for (struct memcg *c = m->plan.visited; c; c = c->plan.visited_next) {
 		c->plan.share += c->plan.part;
-		if (!weight(c, part))
-			continue;
-		due = c->plan.due;
-		set_carry(w, c, due > granule ? granule : due < -granule ? -granule : due);
+		if (weight(c, part))
+			carry_due(w, c);
 	}
 }
 

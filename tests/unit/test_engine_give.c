@@ -219,12 +219,22 @@ START_TEST(inside_the_band_nothing_moves)
 	world_add(&w, 3, MEMCG_ROOT_ID, MIB(800), MIB(720), &none);
 	world_ticks(&w, 200); /* free 80: wm_high exactly */
 	ck_assert_uint_eq(world_vm(&w, 2)->commands, 0);
-	world_vm(&w, 3)->resident = MIB(721) - 1; /* less than a granule above */
+	world_vm(&w, 3)->resident = MIB(705); /* 15 granules above: not worth a hold time */
 	world_ticks(&w, 200);
 	ck_assert_uint_eq(world_vm(&w, 2)->commands, 0);
-	world_vm(&w, 3)->resident = MIB(719);
+	world_vm(&w, 3)->resident = MIB(704);
 	world_ticks(&w, 2);
-	ck_assert_uint_eq(world_vm(&w, 2)->target, MIB(201));
+	ck_assert_uint_eq(world_vm(&w, 2)->target, MIB(216));
+}
+END_TEST
+
+START_TEST(the_last_granules_to_the_ceiling_are_given)
+{
+	nothing_loosens();
+	setup_pool(MIB(1000));
+	capped(2, MIB(203), MIB(200), &none);
+	world_ticks(&w, 50);
+	ck_assert_uint_eq(world_vm(&w, 2)->target, MIB(203));
 }
 END_TEST
 
@@ -525,6 +535,9 @@ int main(void)
 	tcase_add_test(t, a_rest_a_granule_below_the_lowest_target_is_a_wish_and_less_is_not);
 	tcase_add_test(t, actual_above_a_recorded_ceiling_becomes_the_ceiling);
 	tcase_add_test(t, gifts_wait_for_an_ask_that_was_not_taken_up);
+	tcase_add_test(
+		t, a_capped_guest_under_pressure_is_fed_to_its_ceiling_at_once_and_in_one_step);
+	tcase_add_test(t, the_last_granules_to_the_ceiling_are_given);
 	suite_add_tcase(s, t);
 	srunner_set_tap(sr, "-");
 	srunner_run_all(sr, CK_SILENT);

@@ -1,0 +1,799 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/* Who gives how much: the steps, their caps, budgets, shares and what is carried. */
+#include <config.h>
+
+#include "policy/reclaim.h"
+
+#include <check.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define MIB(n)	MIB_TO_PAGES(n)
+#define GRANULE MIB(1)
+#define VMS	64
+
+static struct memcg_tree *tree;
+static struct memcg *root;
+static struct reclaim_vm vms[VMS];
+static size_t nr_vms;
+static struct reclaim_share shares[VMS * RECLAIM_SHARES];
+static struct reclaim_plan plan;
+static uint64_t next_id;
+
+static void setup(void)
+{
+	ck_assert_int_eq(memcg_tree_new(&tree), 0);
+	root = tree->root;
+	nr_vms = 0;
+	next_id = 2;
+}
+
+static void teardown(void)
+{
+	memcg_verify(tree);
+	memcg_tree_free(tree);
+}
+
+static struct memcg *group(struct memcg *parent, uint64_t soft)
+{
+	struct memcg_knobs k = MEMCG_KNOBS_NONE;
+	struct memcg *m;
+
+	k.soft_limit = soft;
+	ck_assert_int_eq(memcg_new(tree, parent, next_id++, &m), 0);
+	ck_assert_int_eq(memcg_set_knobs(m, &k), 0);
+	return m;
+}
+
+/* All resident, a floor of 0, nothing cold beyond cold. */
+static struct memcg *vm(struct memcg *parent, uint64_t soft, uint64_t usage, uint64_t cold)
+{
+	struct memcg *m = group(parent, soft);
+
+	vms[nr_vms] = (struct reclaim_vm){
+		.usage = usage, .resident = usage, .cold = cold, .at_most = PAGES_UNLIMITED
+	};
+	m->vm = &vms[nr_vms++];
+	memcg_see(m, usage);
+	return m;
+}
+
+static void knobs(struct memcg *m, uint64_t min, uint64_t low)
+{
+	struct memcg_knobs k = m->knobs;
+
+	k.min = min;
+	k.low = low;
+	ck_assert_int_eq(memcg_set_knobs(m, &k), 0);
+}
+
+static void run(struct memcg *at, uint64_t need, bool commit)
+{
+	plan = (struct reclaim_plan){ .shares = shares, .nr_max = VMS * RECLAIM_SHARES };
+	reclaim(at, need, GRANULE, commit, &plan);
+	ck_assert_uint_eq(plan.need, need);
+	ck_assert_uint_eq(plan.short_pages, pages_sub(need, plan.gain));
+	ck_assert_uint_lt(plan.gain, need + GRANULE);
+}
+
+static void plan_for(uint64_t need)
+{
+	run(root, need, false);
+}
+
+static uint64_t gave(const struct memcg *m, unsigned int step)
+{
+	uint64_t pages = 0;
+
+	for (size_t i = 0; i < plan.nr; i++)
+		if (plan.shares[i].memcg == m && plan.shares[i].step == step)
+			pages += plan.shares[i].pages;
+	return pages;
+}
+
+static uint64_t gave_all(const struct memcg *m)
+{
+	return gave(m, 1) + gave(m, 2) + gave(m, 3) + gave(m, 4);
+}
+
+static const struct reclaim_share *share(const struct memcg *m, unsigned int step)
+{
+	for (size_t i = 0; i < plan.nr; i++)
+		if (plan.shares[i].memcg == m && plan.shares[i].step == step)
+			return &plan.shares[i];
+	return NULL;
+}
+
+/* ---- the order ---- */
+
+START_TEST(cold_memory_of_excess_then_its_active_then_cold_of_all_then_active_of_all)
+{
+	struct memcg *over = vm(root, MIB(400), MIB(500), MIB(30));
+	struct memcg *none = vm(root, PAGES_UNLIMITED, MIB(500), MIB(50));
+	struct memcg *under = vm(root, MIB(600), MIB(500), MIB(40));
+
+	plan_for(MIB(30));
+	ck_assert_uint_eq(gave(over, 1), MIB(30));
+	ck_assert_uint_eq(plan.nr, 1);
+	plan_for(MIB(100)); /* ends at the soft limit */
+	ck_assert_uint_eq(gave(over, 1), MIB(30));
+	ck_assert_uint_eq(gave(over, 2), MIB(70));
+	ck_assert_uint_eq(plan.nr, 2);
+	plan_for(MIB(150)); /* those without any limit before those under one */
+	ck_assert_uint_eq(gave(none, 3), MIB(50));
+	ck_assert_uint_eq(plan.nr, 3);
+	plan_for(MIB(190)); /* of who was over all that is cold was given */
+	ck_assert_uint_eq(gave(under, 3), MIB(40));
+	ck_assert_uint_eq(plan.nr, 4);
+	plan_for(MIB(190) + 1);
+	ck_assert_uint_eq(plan.nr, 5);
+	ck_assert_uint_eq(plan.shares[4].step, 4);
+	plan_for(MIB(1500));
+	ck_assert_uint_eq(gave_all(over), MIB(500));
+	ck_assert_uint_eq(gave_all(none), MIB(500));
+	ck_assert_uint_eq(gave_all(under), MIB(500));
+	ck_assert_uint_eq(plan.short_pages, 0);
+	plan_for(MIB(1501));
+	ck_assert_uint_eq(plan.short_pages, MIB(1));
+	for (size_t i = 1; i < plan.nr; i++)
+		ck_assert_uint_le(plan.shares[i - 1].step, plan.shares[i].step);
+}
+END_TEST
+
+START_TEST(a_soft_limit_of_zero_is_always_in_excess)
+{
+	struct memcg *zero = vm(root, 0, MIB(100), 0);
+	struct memcg *none = vm(root, PAGES_UNLIMITED, MIB(100), MIB(100));
+
+	plan_for(MIB(100));
+	ck_assert_uint_eq(gave(zero, 2), MIB(100));
+	ck_assert_uint_eq(gave_all(none), 0);
+}
+END_TEST
+
+START_TEST(cold_memory_of_a_sibling_goes_before_hot_memory_of_another)
+{
+	/* Field case BR-141 */
+	struct memcg *hot = vm(root, MIB(10), MIB(50), 0);
+	struct memcg *cold = vm(root, MIB(4060), MIB(4100), 1019733);
+
+	plan_for(MIB(30));
+	ck_assert_uint_eq(gave(cold, 1), MIB(30));
+	ck_assert_uint_eq(gave_all(hot), 0);
+}
+END_TEST
+
+START_TEST(nothing_is_taken_where_nothing_is_needed)
+{
+	vm(root, 0, MIB(100), MIB(100));
+	plan_for(0);
+	ck_assert_uint_eq(plan.nr, 0);
+	ck_assert_uint_eq(plan.visited, 0);
+}
+END_TEST
+
+/* ---- caps ---- */
+
+START_TEST(no_cap_goes_below_keep_and_less_than_a_granule_is_nothing)
+{
+	struct memcg *m = vm(root, 0, MIB(100), MIB(100));
+
+	m->vm->keep = MIB(90);
+	plan_for(MIB(50));
+	ck_assert_uint_eq(gave_all(m), MIB(10));
+	ck_assert_uint_eq(share(m, 1)->bound, MIB(90));
+	ck_assert_uint_eq(plan.short_pages, MIB(40));
+	m->vm->keep = MIB(90) + 1;
+	plan_for(MIB(50));
+	ck_assert_uint_eq(gave_all(m), MIB(9));
+	m->vm->keep = MIB(99) + 1;
+	plan_for(MIB(50));
+	ck_assert_uint_eq(plan.nr, 0);
+	m->vm->keep = MIB(200);
+	plan_for(MIB(50));
+	ck_assert_uint_eq(plan.nr, 0);
+}
+END_TEST
+
+START_TEST(an_excess_of_less_than_a_granule_holds_nothing_up)
+{
+	struct memcg *over = vm(root, MIB(100) + 1, MIB(101), MIB(101));
+	struct memcg *none = vm(root, PAGES_UNLIMITED, MIB(100), MIB(100));
+
+	plan_for(MIB(5));
+	ck_assert_uint_eq(gave(over, 1), 0);
+	ck_assert_uint_eq(gave(none, 3), MIB(5));
+}
+END_TEST
+
+START_TEST(what_was_asked_and_has_not_come_is_no_excess_any_more)
+{
+	struct memcg *over = vm(root, MIB(100), MIB(150), MIB(150));
+	struct memcg *none = vm(root, PAGES_UNLIMITED, MIB(100), MIB(100));
+
+	memcg_owe(over, (int64_t)MIB(40));
+	over->vm->usage = over->vm->resident = over->vm->cold = MIB(110);
+	plan_for(MIB(30));
+	ck_assert_uint_eq(gave(over, 1), MIB(10));
+	ck_assert_uint_eq(gave(none, 3), MIB(20));
+}
+END_TEST
+
+START_TEST(a_vm_gives_at_most_what_it_is_trusted_with)
+{
+	struct memcg *m = vm(root, 0, MIB(100), MIB(50));
+
+	m->vm->at_most = MIB(20) + 5;
+	plan_for(MIB(100));
+	ck_assert_uint_eq(gave(m, 1), MIB(20));
+	ck_assert_uint_eq(gave_all(m), MIB(20));
+}
+END_TEST
+
+START_TEST(whoever_is_held_is_not_asked)
+{
+	struct memcg *held = vm(root, 0, MIB(100), MIB(100));
+	struct memcg *other = vm(root, PAGES_UNLIMITED, MIB(100), MIB(100));
+
+	for (int hold = RECLAIM_HOLD_NONE + 1; hold < RECLAIM_HOLD_NR; hold++) {
+		held->vm->hold = (enum reclaim_hold)hold;
+		plan_for(MIB(150));
+		ck_assert_uint_eq(gave_all(held), 0);
+		ck_assert_uint_eq(gave_all(other), MIB(100));
+	}
+}
+END_TEST
+
+START_TEST(a_step_gets_what_the_caps_before_it_cannot_cover_and_says_so)
+{
+	struct memcg *a = vm(root, MIB(80), MIB(100), MIB(12));
+	struct memcg *b = vm(root, PAGES_UNLIMITED, MIB(300), MIB(200));
+	const struct reclaim_share *s;
+
+	plan_for(MIB(50));
+	s = share(a, 1);
+	ck_assert_uint_eq(s->step_need, MIB(50));
+	ck_assert_uint_eq(s->step_cap, MIB(12));
+	ck_assert_uint_eq(s->cap, MIB(12));
+	ck_assert_uint_eq(s->bound, MIB(80));
+	s = share(a, 2);
+	ck_assert_uint_eq(s->step_need, MIB(38));
+	ck_assert_uint_eq(s->step_cap, MIB(8));
+	s = share(b, 3);
+	ck_assert_uint_eq(s->step_need, MIB(30));
+	ck_assert_uint_eq(s->step_cap, MIB(200));
+	ck_assert_uint_eq(s->pages, MIB(30));
+	ck_assert_uint_eq(s->gain, MIB(30));
+}
+END_TEST
+
+/* ---- protection ---- */
+
+START_TEST(low_holds_until_the_end_of_step_four)
+{
+	struct memcg *a = vm(root, PAGES_UNLIMITED, MIB(100), MIB(100));
+	struct memcg *b = vm(root, PAGES_UNLIMITED, MIB(100), 0);
+
+	knobs(a, 0, MIB(90));
+	plan_for(MIB(110));
+	ck_assert_uint_eq(gave(a, 3), MIB(10));
+	ck_assert_uint_eq(share(a, 3)->bound, MIB(90));
+	ck_assert_uint_eq(gave(b, 4), MIB(100));
+	ck_assert_uint_eq(gave(a, 4), 0);
+	plan_for(MIB(111));
+	ck_assert_uint_eq(gave(a, 4), MIB(1));
+	ck_assert(share(a, 4)->below_low);
+	ck_assert(!share(b, 4)->below_low);
+	knobs(a, MIB(95), MIB(90)); /* min holds in the end, too */
+	a->vm->keep = MIB(95);
+	plan_for(MIB(200));
+	ck_assert_uint_eq(gave_all(a), MIB(5));
+	ck_assert_uint_eq(plan.short_pages, MIB(95));
+}
+END_TEST
+
+START_TEST(low_bounds_the_soft_steps_too)
+{
+	struct memcg *a = vm(root, MIB(10), MIB(100), MIB(100));
+
+	knobs(a, 0, MIB(60));
+	plan_for(MIB(90));
+	ck_assert_uint_eq(gave(a, 1), MIB(40));
+	ck_assert_uint_eq(share(a, 1)->bound, MIB(60));
+	ck_assert_uint_eq(gave(a, 4), MIB(50));
+}
+END_TEST
+
+START_TEST(protection_of_a_group_is_shared_by_what_the_vms_below_claim)
+{
+	/* Field case BR-93: low 2, children 1.5 and 1.5, usage 2 and 1: 1.2 and 0.8. */
+	struct memcg *g = group(root, PAGES_UNLIMITED);
+	struct memcg *a = vm(g, PAGES_UNLIMITED, MIB(2000), 0);
+	struct memcg *b = vm(g, PAGES_UNLIMITED, MIB(1000), 0);
+
+	knobs(g, 0, MIB(2000));
+	knobs(a, 0, MIB(1500));
+	knobs(b, 0, MIB(1500));
+	plan_for(MIB(1000));
+	ck_assert_uint_eq(gave(a, 4), MIB(800));
+	ck_assert_uint_eq(gave(b, 4), MIB(200));
+	knobs(g, 0, 0); /* without the ancestor's: none */
+	plan_for(MIB(3000));
+	for (size_t i = 0; i < plan.nr; i++)
+		ck_assert(!plan.shares[i].below_low);
+}
+END_TEST
+
+START_TEST(min_of_a_group_holds_below_it_but_not_when_it_is_the_root_of_the_reclaim)
+{
+	struct memcg *g = group(root, PAGES_UNLIMITED);
+	struct memcg *a = vm(g, PAGES_UNLIMITED, MIB(100), MIB(100));
+
+	knobs(g, MIB(70), 0);
+	plan_for(MIB(100));
+	ck_assert_uint_eq(gave_all(a), MIB(30));
+	ck_assert_uint_eq(plan.short_pages, MIB(70));
+	run(g, MIB(100), false);
+	ck_assert_uint_eq(gave_all(a), MIB(100));
+}
+END_TEST
+
+START_TEST(a_vm_over_its_own_max_is_taken_below_its_low_but_not_below_what_it_keeps)
+{
+	/* Field case BR-138: low 2 GiB, usage 4.2; the VM itself is the root. */
+	struct memcg *a = vm(root, PAGES_UNLIMITED, MIB(4300), 0);
+
+	knobs(a, 0, MIB(4200));
+	a->vm->keep = MIB(3072);
+	run(a, MIB(300), false);
+	ck_assert_uint_eq(gave(a, 4), MIB(300));
+	ck_assert(!share(a, 4)->below_low);
+	run(a, MIB(3000), false);
+	ck_assert_uint_eq(gave(a, 4), MIB(4300 - 3072));
+	plan_for(MIB(300)); /* the pool's pass: low holds, as shared down the tree, to the end */
+	ck_assert_uint_eq(plan.shares[0].pages, MIB(100));
+	ck_assert_uint_eq(plan.shares[1].pages, MIB(200));
+	ck_assert(plan.shares[1].below_low);
+}
+END_TEST
+
+/* ---- budgets ---- */
+
+START_TEST(the_excess_of_a_partition_is_one_budget_for_all_below)
+{
+	struct memcg *g = group(root, MIB(180));
+	struct memcg *a = vm(g, PAGES_UNLIMITED, MIB(100), MIB(100));
+	struct memcg *b = vm(g, PAGES_UNLIMITED, MIB(100), MIB(100));
+	struct memcg *c = vm(root, PAGES_UNLIMITED, MIB(100), MIB(100));
+
+	plan_for(MIB(20));
+	ck_assert_uint_eq(gave(a, 1), MIB(10));
+	ck_assert_uint_eq(gave(b, 1), MIB(10));
+	ck_assert_uint_eq(gave_all(c), 0);
+	plan_for(MIB(50)); /* beyond it, what nobody promised */
+	ck_assert_uint_eq(gave(a, 1) + gave(b, 1), MIB(20));
+	ck_assert_uint_eq(gave(c, 3), MIB(30));
+}
+END_TEST
+
+START_TEST(those_with_an_excess_of_their_own_give_before_others_below_a_partition)
+{
+	struct memcg *g = group(root, MIB(150));
+	struct memcg *own = vm(g, MIB(80), MIB(100), MIB(100));
+	struct memcg *other = vm(g, PAGES_UNLIMITED, MIB(100), MIB(100));
+
+	plan_for(MIB(20));
+	ck_assert_uint_eq(gave(own, 1), MIB(20));
+	ck_assert_uint_eq(gave_all(other), 0);
+	plan_for(MIB(50)); /* the other 30 by what each may still give: 80 and 100 */
+	ck_assert_uint_eq(gave(own, 1) + gave(other, 1), MIB(50));
+	ck_assert_uint_ge(gave(own, 1), MIB(20 + 13));
+	ck_assert_uint_le(gave(own, 1), MIB(20 + 14));
+}
+END_TEST
+
+START_TEST(every_page_lowers_the_budget_of_each_ancestor)
+{
+	struct memcg *g = group(root, MIB(270));
+	struct memcg *h = group(g, MIB(180));
+	struct memcg *a = vm(h, MIB(90), MIB(100), MIB(100));
+	struct memcg *b = vm(h, PAGES_UNLIMITED, MIB(100), MIB(100));
+	struct memcg *c = vm(g, PAGES_UNLIMITED, MIB(100), MIB(100));
+
+	/* a over by 10, h by 20, g by 30: nested, not added */
+	plan_for(MIB(60));
+	ck_assert_uint_eq(gave(a, 1) + gave(b, 1) + gave(c, 1), MIB(30));
+	ck_assert_uint_ge(gave(a, 1) + gave(b, 1), MIB(20));
+	ck_assert_uint_ge(gave(a, 1), MIB(10));
+	ck_assert_uint_eq(gave(a, 2) + gave(b, 2) + gave(c, 2), 0);
+	plan_for(MIB(10));
+	ck_assert_uint_eq(gave(a, 1), MIB(10));
+	plan_for(MIB(20));
+	ck_assert_uint_eq(gave(a, 1) + gave(b, 1), MIB(20));
+	ck_assert_uint_eq(gave(c, 1), 0);
+}
+END_TEST
+
+START_TEST(a_budget_used_up_by_the_cold_is_not_used_again_by_the_active)
+{
+	struct memcg *g = group(root, MIB(180));
+	struct memcg *a = vm(g, PAGES_UNLIMITED, MIB(100), MIB(15));
+	struct memcg *b = vm(g, PAGES_UNLIMITED, MIB(100), 0);
+	struct memcg *c = vm(root, PAGES_UNLIMITED, MIB(100), MIB(100));
+
+	plan_for(MIB(40));
+	ck_assert_uint_eq(gave(a, 1), MIB(15));
+	ck_assert_uint_eq(gave(a, 2) + gave(b, 2), MIB(5));
+	ck_assert_uint_eq(gave(c, 3), MIB(20));
+}
+END_TEST
+
+START_TEST(an_excess_above_the_root_of_the_reclaim_does_not_count)
+{
+	struct memcg *g = group(root, MIB(10));
+	struct memcg *h = group(g, PAGES_UNLIMITED);
+	struct memcg *a = vm(h, PAGES_UNLIMITED, MIB(100), MIB(100));
+	struct memcg *b = vm(h, MIB(200), MIB(100), MIB(100));
+
+	run(h, MIB(40), false);
+	ck_assert_uint_eq(gave(a, 3), MIB(40)); /* no limit that counts here; b is under one */
+	ck_assert_uint_eq(gave_all(b), 0);
+	run(g, MIB(40), false);
+	ck_assert_uint_eq(gave(a, 1), MIB(20));
+	ck_assert_uint_eq(gave(b, 1), MIB(20));
+}
+END_TEST
+
+START_TEST(a_share_beyond_its_own_excess_is_not_bound_by_its_soft_limit)
+{
+	struct memcg *g = group(root, MIB(50));
+	struct memcg *a = vm(g, MIB(90), MIB(100), MIB(100));
+
+	plan_for(MIB(10));
+	ck_assert_uint_eq(share(a, 1)->bound, MIB(90));
+	plan_for(MIB(11)); /* the partition's excess goes on where its own ends */
+	ck_assert_uint_eq(share(a, 1)->pages, MIB(11));
+	ck_assert_uint_eq(share(a, 1)->bound, 0);
+}
+END_TEST
+
+/* ---- the cost ---- */
+
+START_TEST(a_step_that_would_visit_nobody_is_not_started)
+{
+	struct memcg *flat;
+
+	for (int i = 0; i < 10; i++) {
+		struct memcg *g = group(root, PAGES_UNLIMITED);
+
+		for (int j = 0; j < 4; j++)
+			vm(g, PAGES_UNLIMITED, MIB(10), MIB(10));
+	}
+	plan_for(MIB(5)); /* root, 10 groups, 40 VMs: once, for step 3 */
+	ck_assert_uint_eq(plan.visited, 51);
+	flat = vm(root, MIB(5), MIB(10), MIB(10));
+	plan_for(MIB(5)); /* the root and the one in excess */
+	ck_assert_uint_eq(gave(flat, 1), MIB(5));
+	ck_assert_uint_eq(plan.visited, 2);
+}
+END_TEST
+
+START_TEST(subtrees_where_nobody_is_in_excess_are_not_entered)
+{
+	struct memcg *over = NULL;
+
+	for (int i = 0; i < 10; i++) {
+		struct memcg *g = group(root, PAGES_UNLIMITED);
+
+		for (int j = 0; j < 4; j++)
+			over = vm(g, i == 7 && j == 1 ? MIB(4) : MIB(20), MIB(10), MIB(10));
+	}
+	plan_for(MIB(6)); /* root, one group, one VM */
+	ck_assert_uint_eq(plan.visited, 3);
+	ck_assert_uint_eq(plan.nr, 1);
+	ck_assert_ptr_ne(plan.shares[0].memcg, over);
+	ck_assert_uint_eq(plan.shares[0].step, 1);
+}
+END_TEST
+
+START_TEST(a_flat_tree_needs_no_groups)
+{
+	struct memcg *a = vm(root, MIB(50), MIB(100), MIB(100));
+	struct memcg *b = vm(root, MIB(75), MIB(100), MIB(100));
+
+	plan_for(MIB(30)); /* by excess: 50 and 25 */
+	ck_assert_uint_eq(gave(a, 1), MIB(20));
+	ck_assert_uint_eq(gave(b, 1), MIB(10));
+}
+END_TEST
+
+START_TEST(a_vm_that_is_offline_gives_nothing)
+{
+	struct memcg *a = vm(root, PAGES_UNLIMITED, MIB(100), MIB(100));
+
+	ck_assert_int_eq(memcg_kill(a), 0);
+	plan_for(MIB(30));
+	ck_assert_uint_eq(plan.nr, 0);
+	run(a, MIB(30), false);
+	ck_assert_uint_eq(plan.nr, 0);
+	memcg_see(a, 0);
+}
+END_TEST
+
+START_TEST(a_tree_without_vms_is_short_of_all)
+{
+	run(root, MIB(10), true);
+	ck_assert_uint_eq(plan.short_pages, MIB(10));
+	ck_assert_uint_eq(plan.nr, 0);
+}
+END_TEST
+
+/* ---- partly swapped ---- */
+
+START_TEST(partly_swapped_vms_give_last_in_a_step_and_are_asked_for_more_than_is_gained)
+{
+	struct memcg *swapped = vm(root, PAGES_UNLIMITED, MIB(100), MIB(100));
+	struct memcg *resident = vm(root, PAGES_UNLIMITED, MIB(100), MIB(50));
+
+	swapped->vm->resident = MIB(50);
+	plan_for(MIB(50));
+	ck_assert_uint_eq(gave(resident, 3), MIB(50));
+	ck_assert_uint_eq(gave_all(swapped), 0);
+	plan_for(MIB(70)); /* 20 of it by asking for 40 */
+	ck_assert_uint_ge(gave(swapped, 3), MIB(40));
+	ck_assert_uint_le(gave(swapped, 3), MIB(41));
+	ck_assert_uint_eq(share(swapped, 3)->gain, gave(swapped, 3) / 2);
+	ck_assert_uint_eq(plan.short_pages, 0);
+	swapped->vm->resident = 0; /* to ask would only harm */
+	plan_for(MIB(70));
+	ck_assert_uint_eq(gave_all(swapped), 0);
+	ck_assert_uint_eq(gave(resident, 4), MIB(20));
+}
+END_TEST
+
+START_TEST(two_partly_swapped_vms_bring_the_need_and_no_granule_more)
+{
+	struct memcg *a = vm(root, PAGES_UNLIMITED, MIB(400), MIB(400));
+	struct memcg *b = vm(root, PAGES_UNLIMITED, MIB(400), MIB(400));
+
+	a->vm->resident = MIB(300);
+	b->vm->resident = MIB(40);
+	for (uint64_t need = 1; need < MIB(330); need += 997) {
+		plan_for(need);
+		ck_assert_uint_eq(plan.short_pages, 0);
+		ck_assert_uint_eq(plan.nr, gave(b, 3) && gave(a, 3) ? 2 : 1);
+	}
+	plan_for(MIB(341));
+	ck_assert_uint_eq(plan.short_pages, MIB(1));
+	ck_assert_uint_eq(gave_all(a), MIB(400));
+	ck_assert_uint_eq(gave_all(b), MIB(400));
+}
+END_TEST
+
+/* ---- shares ---- */
+
+START_TEST(within_a_step_those_with_the_least_to_inflate_come_first)
+{
+	static const uint64_t slack[] = { 5, 3, 9, 1, 7, 3, 0, 8 };
+	struct memcg *m;
+
+	for (size_t i = 0; i < sizeof(slack) / sizeof(slack[0]); i++) {
+		m = vm(root, i % 2 ? 0 : PAGES_UNLIMITED, MIB(10), MIB(10));
+		m->vm->slack = slack[i];
+	}
+	plan_for(MIB(80));
+	ck_assert_uint_eq(plan.nr, 8);
+	for (size_t i = 1; i < 8; i++) {
+		if (plan.shares[i].step == plan.shares[i - 1].step)
+			ck_assert_uint_le(plan.shares[i - 1].memcg->vm->slack,
+				plan.shares[i].memcg->vm->slack);
+		else
+			ck_assert_uint_eq(plan.shares[i].step, 3);
+	}
+}
+END_TEST
+
+START_TEST(small_needs_over_fifty_vms_are_never_all_zero_and_go_round)
+{
+	/* Field case BR-139: weights 1 to 50, needs of 10 granules. */
+	struct memcg *m[50];
+	uint64_t given[50] = { 0 }, off = 0, sum, fair;
+
+	for (uint64_t i = 0; i < 50; i++)
+		m[i] = vm(root, PAGES_UNLIMITED, MIB(i + 1), MIB(i + 1));
+	for (unsigned int n = 1; n <= 5000; n++) {
+		run(root, MIB(10), true);
+		sum = 0;
+		for (size_t i = 0; i < 50; i++) {
+			sum += gave_all(m[i]);
+			given[i] += gave_all(m[i]);
+		}
+		ck_assert_uint_eq(sum, MIB(10));
+		for (uint64_t i = 0; i < 50; i++) {
+			fair = MIB(10) * n * (i + 1) / 1275;
+			off = pages_max(off, pages_max(given[i], fair) - pages_min(given[i], fair));
+		}
+	}
+	ck_assert_uint_le(off, MIB(1)); /* nobody, at no time, by more than a granule */
+}
+END_TEST
+
+START_TEST(needs_of_one_granule_go_round_those_who_are_alike)
+{
+	struct memcg *m[7];
+	uint64_t given[7] = { 0 };
+
+	for (size_t i = 0; i < 7; i++)
+		m[i] = vm(root, PAGES_UNLIMITED, MIB(100), MIB(100));
+	for (unsigned int n = 1; n <= 21; n++) {
+		run(root, 1, true); /* a page: rounded up to the granule */
+		for (size_t i = 0; i < 7; i++) {
+			given[i] += gave_all(m[i]);
+			ck_assert_uint_le(given[i], MIB((n + 6) / 7));
+			ck_assert_uint_ge(given[i], MIB(n / 7));
+		}
+	}
+}
+END_TEST
+
+START_TEST(carries_are_kept_apart_for_each_root_and_step)
+{
+	struct memcg *g = group(root, PAGES_UNLIMITED);
+	struct memcg *a = vm(g, PAGES_UNLIMITED, MIB(100), MIB(100));
+	struct memcg *b = vm(g, PAGES_UNLIMITED, MIB(200), MIB(200));
+
+	run(root, MIB(1), true);
+	ck_assert_int_ne(a->carry[0][2], 0);
+	ck_assert_int_le(llabs(a->carry[0][2] + b->carry[0][2]), 2); /* parts of a page */
+	ck_assert_int_eq(a->carry[1][2], 0);
+	ck_assert_int_eq(a->carry[0][3], 0);
+	run(g, MIB(1), true);
+	ck_assert_int_ne(a->carry[1][2], 0);
+	ck_assert_int_eq(a->carry[2][2], 0);
+}
+END_TEST
+
+START_TEST(what_is_carried_is_never_more_than_a_granule)
+{
+	struct memcg *m[3];
+
+	for (size_t i = 0; i < 3; i++)
+		m[i] = vm(root, PAGES_UNLIMITED, MIB(1000 * (i + 1)), MIB(1000 * (i + 1)));
+	for (uint64_t need = 1; need < MIB(40); need += 777) {
+		run(root, need, true);
+		for (size_t i = 0; i < 3; i++) {
+			ck_assert_int_le(
+				m[i]->carry[0][2], (int64_t)(MIB(1) + 1) * MEMCG_CARRY_PAGE);
+			ck_assert_int_ge(
+				m[i]->carry[0][2], -(int64_t)(MIB(1) + 1) * MEMCG_CARRY_PAGE);
+		}
+	}
+}
+END_TEST
+
+START_TEST(a_dry_run_changes_no_carry_and_no_position)
+{
+	struct memcg *g = group(root, MIB(250));
+	struct memcg *a = vm(g, PAGES_UNLIMITED, MIB(100), MIB(100));
+	struct memcg *b = vm(g, PAGES_UNLIMITED, MIB(170), MIB(100));
+	struct memcg *all[] = { root, g, a, b };
+	int64_t carries[4][3][MEMCG_STEPS];
+	uint64_t positions[4], first[2];
+
+	memset(carries, 0, sizeof(carries));
+	run(root, MIB(3), true);
+	for (size_t i = 0; i < 4; i++) {
+		memcpy(carries[i], all[i]->carry, (all[i]->level + 1) * sizeof(carries[i][0]));
+		positions[i] = all[i]->position;
+	}
+	plan_for(MIB(7));
+	first[0] = gave_all(a);
+	first[1] = gave_all(b);
+	plan_for(MIB(7)); /* the same again */
+	ck_assert_uint_eq(gave_all(a), first[0]);
+	ck_assert_uint_eq(gave_all(b), first[1]);
+	for (size_t i = 0; i < 4; i++) {
+		ck_assert_int_eq(memcmp(carries[i], all[i]->carry,
+					 (all[i]->level + 1) * sizeof(carries[i][0])),
+			0);
+		ck_assert_uint_eq(all[i]->position, positions[i]);
+	}
+	run(root, MIB(7), true); /* what was planned is what is then done */
+	ck_assert_uint_eq(gave_all(a), first[0]);
+	ck_assert_uint_eq(gave_all(b), first[1]);
+}
+END_TEST
+
+START_TEST(the_position_is_shared_by_all_who_reclaim_there_and_survives_its_child)
+{
+	struct memcg *m[4];
+	uint64_t before;
+
+	for (size_t i = 0; i < 4; i++)
+		m[i] = vm(root, PAGES_UNLIMITED, MIB(100), MIB(100));
+	run(root, MIB(1), true);
+	before = root->position;
+	ck_assert_uint_ne(before, 0);
+	run(root, MIB(1), true);
+	ck_assert_uint_ne(root->position, before);
+	for (size_t i = 0; i < 4; i++) { /* whoever stands there goes */
+		if (m[i]->id != root->position)
+			continue;
+		memcg_see(m[i], 0);
+		m[i]->vm->usage = m[i]->vm->resident = m[i]->vm->cold = 0;
+		m[i]->vm = NULL;
+		ck_assert_int_eq(memcg_kill(m[i]), 0);
+		break;
+	}
+	ck_assert_uint_eq(memcg_reap(tree), 1);
+	run(root, MIB(2), true);
+	ck_assert_uint_eq(plan.short_pages, 0);
+}
+END_TEST
+
+START_TEST(a_granule_of_one_page_shares_to_the_page)
+{
+	struct memcg *a = vm(root, PAGES_UNLIMITED, 300, 300);
+	struct memcg *b = vm(root, PAGES_UNLIMITED, 600, 600);
+
+	plan = (struct reclaim_plan){ .shares = shares, .nr_max = VMS * RECLAIM_SHARES };
+	reclaim(root, 9, 1, false, &plan);
+	ck_assert_uint_eq(gave_all(a), 3);
+	ck_assert_uint_eq(gave_all(b), 6);
+	ck_assert_uint_eq(plan.gain, 9);
+}
+END_TEST
+
+int main(void)
+{
+	Suite *s = suite_create("reclaim");
+	TCase *t = tcase_create("reclaim");
+	SRunner *sr = srunner_create(s);
+	int failed;
+
+	tcase_add_checked_fixture(t, setup, teardown);
+	tcase_add_test(
+		t, cold_memory_of_excess_then_its_active_then_cold_of_all_then_active_of_all);
+	tcase_add_test(t, a_soft_limit_of_zero_is_always_in_excess);
+	tcase_add_test(t, cold_memory_of_a_sibling_goes_before_hot_memory_of_another);
+	tcase_add_test(t, nothing_is_taken_where_nothing_is_needed);
+	tcase_add_test(t, no_cap_goes_below_keep_and_less_than_a_granule_is_nothing);
+	tcase_add_test(t, an_excess_of_less_than_a_granule_holds_nothing_up);
+	tcase_add_test(t, what_was_asked_and_has_not_come_is_no_excess_any_more);
+	tcase_add_test(t, a_vm_gives_at_most_what_it_is_trusted_with);
+	tcase_add_test(t, whoever_is_held_is_not_asked);
+	tcase_add_test(t, a_step_gets_what_the_caps_before_it_cannot_cover_and_says_so);
+	tcase_add_test(t, low_holds_until_the_end_of_step_four);
+	tcase_add_test(t, low_bounds_the_soft_steps_too);
+	tcase_add_test(t, protection_of_a_group_is_shared_by_what_the_vms_below_claim);
+	tcase_add_test(t, min_of_a_group_holds_below_it_but_not_when_it_is_the_root_of_the_reclaim);
+	tcase_add_test(t, a_vm_over_its_own_max_is_taken_below_its_low_but_not_below_what_it_keeps);
+	tcase_add_test(t, the_excess_of_a_partition_is_one_budget_for_all_below);
+	tcase_add_test(t, those_with_an_excess_of_their_own_give_before_others_below_a_partition);
+	tcase_add_test(t, every_page_lowers_the_budget_of_each_ancestor);
+	tcase_add_test(t, a_budget_used_up_by_the_cold_is_not_used_again_by_the_active);
+	tcase_add_test(t, an_excess_above_the_root_of_the_reclaim_does_not_count);
+	tcase_add_test(t, a_share_beyond_its_own_excess_is_not_bound_by_its_soft_limit);
+	tcase_add_test(t, a_step_that_would_visit_nobody_is_not_started);
+	tcase_add_test(t, subtrees_where_nobody_is_in_excess_are_not_entered);
+	tcase_add_test(t, a_flat_tree_needs_no_groups);
+	tcase_add_test(t, a_vm_that_is_offline_gives_nothing);
+	tcase_add_test(t, a_tree_without_vms_is_short_of_all);
+	tcase_add_test(
+		t, partly_swapped_vms_give_last_in_a_step_and_are_asked_for_more_than_is_gained);
+	tcase_add_test(t, two_partly_swapped_vms_bring_the_need_and_no_granule_more);
+	tcase_add_test(t, within_a_step_those_with_the_least_to_inflate_come_first);
+	tcase_add_test(t, small_needs_over_fifty_vms_are_never_all_zero_and_go_round);
+	tcase_add_test(t, needs_of_one_granule_go_round_those_who_are_alike);
+	tcase_add_test(t, carries_are_kept_apart_for_each_root_and_step);
+	tcase_add_test(t, what_is_carried_is_never_more_than_a_granule);
+	tcase_add_test(t, a_dry_run_changes_no_carry_and_no_position);
+	tcase_add_test(t, the_position_is_shared_by_all_who_reclaim_there_and_survives_its_child);
+	tcase_add_test(t, a_granule_of_one_page_shares_to_the_page);
+	suite_add_tcase(s, t);
+	srunner_set_tap(sr, "-");
+	srunner_run_all(sr, CK_SILENT);
+	failed = srunner_ntests_failed(sr);
+	srunner_free(sr);
+	return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+}
