@@ -36,7 +36,7 @@ void ask_credit(struct engine *e, const struct vm *vm, int64_t pages)
 	for (struct job *j = e->jobs; j; j = j->next) {
 		const struct memcg *root = memcg_find(e->tree, j->root);
 
-		if (!root || !memcg_is_below(vm->memcg, root))
+		if (!memcg_is_below(vm->memcg, root))
 			continue;
 		j->came = pages < 0 ? pages_sub(j->came, gain) : j->came + gain;
 	}
@@ -166,7 +166,7 @@ static void promote(struct engine *e, struct vm *vm)
 	uint64_t size = ask->on ? ask->from - ask->goal : 0;
 	uint64_t pages = pages_min(vm->waiting, pages_sub(max_step(e), size)), way;
 
-	if (!pages || !vm_gives(vm))
+	if (!pages)
 		return;
 	if (ask->on && pages < vm->waiting && pages < size / EXTEND_FRACTION)
 		return;

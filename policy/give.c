@@ -75,7 +75,7 @@ void give_loosen(struct engine *e)
 	if (!e->config.loosens)
 		return;
 	for (struct vm *vm = e->busy; vm; vm = vm->busy_next) {
-		if (!vm->cut || vm->ask.on || vm->waiting || !may_receive(e, vm) || under_max(vm))
+		if (!vm->cut || vm_asked(vm) || !may_receive(e, vm) || under_max(vm))
 			continue;
 		vm->cut = false;
 		target = balance_loosened(in_excess(e, vm), vm->set.usage, vm_limit(vm),

@@ -197,8 +197,6 @@ static void take(struct walk *w, struct memcg *m, uint64_t pages)
 	struct reclaim_share *s;
 	uint64_t bound = keep_of(w, m);
 
-	if (!pages)
-		return;
 	s = share_of(w, m);
 	if (w->phase.soft && m->knobs.soft_limit != PAGES_UNLIMITED && pages <= m->plan.budget)
 		bound = pages_max(bound, m->knobs.soft_limit);
@@ -322,8 +320,6 @@ static void divide(struct walk *w, struct memcg *m, enum part part, uint64_t pag
 	int64_t rest = (int64_t)pages;
 	uint64_t sum = 0, give;
 
-	if (!pages)
-		return;
 	for (struct memcg *c = m->plan.visited; c; c = c->plan.visited_next)
 		sum += weight(c, part);
 	assert(pages <= sum);

@@ -13,7 +13,7 @@ struct vm *topology_vm(const struct engine *e, uint64_t id)
 {
 	struct memcg *m = memcg_find(e->tree, id);
 
-	return m && m->vm && !m->offline ? vm_of(m) : NULL;
+	return m && m->vm ? vm_of(m) : NULL; /* what is gone has none */
 }
 
 void topology_busy(struct engine *e, struct vm *vm)

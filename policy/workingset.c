@@ -112,8 +112,8 @@ void workingset_assess(const struct workingset_bounds *bounds, const struct work
 	set.used_known = !s->stale && (s->known & (VM_USABLE | VM_UNUSED));
 	if (set.used_known) {
 		usable = vm_knows(s, VM_USABLE) ? s->usable : s->unused;
-		set.guest_used = pages_sub(pages_max(s->stats_actual, set.actual), usable);
-		set.little_available = usable < set.margin;
+		set.guest_used = pages_sub(s->stats_actual, usable);
+		set.little_available = pages_sub(set.actual, set.guest_used) < set.margin;
 		if (!(vm->guest_swap && vm->agent))
 			set.keep = pages_max(set.keep, set.guest_used + set.margin);
 	}

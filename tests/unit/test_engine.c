@@ -1081,6 +1081,95 @@ START_TEST(the_pools_free_memory_is_the_smaller_of_two_figures_less_the_reserve)
 }
 END_TEST
 
+START_TEST(an_ask_that_comes_in_no_time_is_no_measure_of_speed)
+{
+	three_guests(MIB(360), MIB(320), MIB(300));
+	world_tick(&w);
+	w.tick_us = 0;
+	world_vm(&w, 2)->actual = world_vm(&w, 2)->target = world_vm(&w, 2)->resident = MIB(300);
+	world_ticks(&w, 2);
+	ck_assert_uint_eq(world_count(&w, ENGINE_EVENT_ASK_CAME), 1);
+	ck_assert_uint_eq(world_view(&w, 2).speed, 0);
+}
+END_TEST
+
+START_TEST(the_speed_of_a_balloon_is_measured_from_the_command_on)
+{
+	struct memcg_knobs zero = soft(0);
+
+	setup_pool(MIB(2000));
+	world_add(&w, 2, MEMCG_ROOT_ID, MIB(900), MIB(900), &zero);
+	world_reclaim(&w, 7, 2, MIB(15)); /* less than 16 granules tell nothing */
+	world_vm(&w, 2)->delay = 9;
+	world_ticks(&w, 20);
+	world_reclaim(&w, 8, 2, MIB(160));
+	world_vm(&w, 2)->delay = 0;
+	w.vm[0].speed = MIB(16);
+	world_ticks(&w, 20);
+	ck_assert_uint_eq(world_count(&w, ENGINE_EVENT_JOB_DONE), 2);
+	ck_assert_uint_ge(world_view(&w, 2).speed, MIB(144));
+	ck_assert_uint_le(world_view(&w, 2).speed, MIB(160));
+	w.vm[0].speed = MIB(4);
+	world_reclaim(&w, 9, 2, MIB(160));
+	world_ticks(&w, 60); /* a quarter of the newest: about 3/4 * 160 + 1/4 * 40 */
+	ck_assert_uint_ge(world_view(&w, 2).speed, MIB(115));
+	ck_assert_uint_le(world_view(&w, 2).speed, MIB(130));
+}
+END_TEST
+
+START_TEST(a_flutter_of_what_the_guest_uses_does_not_raise_the_goal_but_a_min_does)
+{
+	struct engine_config config;
+	struct memcg_knobs zero = soft(0);
+
+	world_config(&config);
+	config.bounds.margin_at_least = MIB(80);
+	world_open(&w, &config, MIB(1000));
+	world_add(&w, 2, MEMCG_ROOT_ID, MIB(990), MIB(960), &zero);
+	world_vm(&w, 2)->speed = 0;
+	world_vm(&w, 2)->anon = MIB(840);
+	world_tick(&w); /* need 40: goal 920, keep 920 */
+	ck_assert_uint_eq(world_action(&w, 2)->target, MIB(920));
+	world_vm(&w, 2)->anon = MIB(850); /* an eighth of the margin */
+	world_tick(&w);
+	ck_assert_ptr_null(world_action(&w, 2));
+	world_vm(&w, 2)->anon += 1;
+	world_tick(&w);
+	ck_assert_uint_eq(world_action(&w, 2)->target, MIB(930) + 1);
+	world_vm(&w, 2)->anon = MIB(800);
+	world_tick(&w);
+	zero.min = MIB(941) - 1;
+	world_knobs(&w, 2, &zero);
+	world_tick(&w);
+	ck_assert_uint_ge(world_view(&w, 2).target, zero.min);
+}
+END_TEST
+
+START_TEST(a_floor_that_rises_within_the_flutter_raises_the_goal)
+{
+	struct engine_config config;
+	struct memcg_knobs zero = soft(0);
+
+	world_config(&config);
+	config.bounds.margin_at_least = MIB(80);
+	world_open(&w, &config, MIB(1000));
+	world_add(&w, 2, MEMCG_ROOT_ID, MIB(990), MIB(960), &zero);
+	world_vm(&w, 2)->speed = 0;
+	world_vm(&w, 2)->anon = MIB(840);
+	world_tick(&w);
+	ck_assert_uint_eq(world_action(&w, 2)->target, MIB(920));
+	world_change(&w, &(struct engine_change){ .type = ENGINE_VM_ATTRS,
+				 .id = 2,
+				 .attrs = { .maximum = MIB(990),
+					 .act = true,
+					 .agent = true,
+					 .trust = true,
+					 .agent_floor = MIB(921) } });
+	world_tick(&w);
+	ck_assert_uint_eq(world_action(&w, 2)->target, MIB(921));
+}
+END_TEST
+
 int main(void)
 {
 	Suite *s = suite_create("engine");
@@ -1148,6 +1237,10 @@ int main(void)
 	tcase_add_test(t, with_a_host_pool_what_memavailable_shows_first_is_not_counted_twice);
 	tcase_add_test(t, with_a_host_pool_what_no_sample_shows_was_not_what_was_asked_for);
 	tcase_add_test(t, the_pools_free_memory_is_the_smaller_of_two_figures_less_the_reserve);
+	tcase_add_test(t, an_ask_that_comes_in_no_time_is_no_measure_of_speed);
+	tcase_add_test(t, the_speed_of_a_balloon_is_measured_from_the_command_on);
+	tcase_add_test(t, a_flutter_of_what_the_guest_uses_does_not_raise_the_goal_but_a_min_does);
+	tcase_add_test(t, a_floor_that_rises_within_the_flutter_raises_the_goal);
 	suite_add_tcase(s, t);
 	srunner_set_tap(sr, "-");
 	srunner_run_all(sr, CK_SILENT);

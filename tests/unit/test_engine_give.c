@@ -502,6 +502,69 @@ START_TEST(gifts_wait_for_an_ask_that_was_not_taken_up)
 }
 END_TEST
 
+START_TEST(a_paused_guest_above_its_target_is_not_asked_once_more)
+{
+	nothing_loosens();
+	setup_pool(MIB(1000));
+	capped(2, MIB(500), MIB(300), &none);
+	world_add(&w, 3, MEMCG_ROOT_ID, MIB(700), MIB(640), &none);
+	world_ticks(&w, 50);
+	world_state(&w, 2, ENGINE_VM_PAUSED);
+	world_vm(&w, 2)->actual = world_vm(&w, 2)->stops_at = MIB(350);
+	world_ticks(&w, 100);
+	ck_assert_uint_eq(world_vm(&w, 2)->commands, 0);
+}
+END_TEST
+
+START_TEST(in_observe_mode_nobody_is_asked_once_more)
+{
+	config.act = false;
+	setup_pool(MIB(1000));
+	capped(2, MIB(500), MIB(300), &none);
+	world_ticks(&w, 50);
+	world_vm(&w, 2)->actual = world_vm(&w, 2)->stops_at = MIB(350);
+	world_ticks(&w, 100);
+	ck_assert_uint_eq(world_vm(&w, 2)->commands, 0);
+	ck_assert_uint_eq(world_count(&w, ENGINE_EVENT_CONTENDED), 1);
+}
+END_TEST
+
+START_TEST(a_hung_guest_does_not_rest)
+{
+	struct memcg_knobs zero = soft(0);
+
+	setup_pool(MIB(1000));
+	world_add(&w, 2, MEMCG_ROOT_ID, MIB(800), MIB(500), &zero);
+	world_add(&w, 3, MEMCG_ROOT_ID, MIB(800), MIB(480), &none);
+	world_vm(&w, 2)->speed = 0;
+	world_ticks(&w, 5);
+	world_state(&w, 2, ENGINE_VM_NOT_ANSWERING);
+	world_ticks(&w, 100); /* its actual stands still above its target, and says nothing */
+	ck_assert_uint_eq(world_count(&w, ENGINE_EVENT_CONTENDED), 0);
+	ck_assert_uint_eq(world_vm(&w, 2)->commands, 1);
+}
+END_TEST
+
+START_TEST(a_vm_that_comes_to_be_managed_gets_back_what_an_earlier_run_took)
+{
+	struct engine_change c = {
+		.type = ENGINE_VM_ATTRS, .id = 2, .attrs = { .maximum = MIB(900), .act = false }
+	};
+
+	setup_pool(MIB(1000));
+	capped(2, MIB(500), MIB(300), &none);
+	w.changes[0].attrs.act = false;
+	world_ticks(&w, 50);
+	world_change(&w, &c); /* not managed before and after */
+	world_tick(&w);
+	ck_assert_ptr_null(world_action(&w, 2));
+	c.attrs.act = true;
+	world_change(&w, &c);
+	world_ticks(&w, 2);
+	ck_assert_uint_eq(world_vm(&w, 2)->target, MIB(500));
+}
+END_TEST
+
 int main(void)
 {
 	Suite *s = suite_create("engine_give");
@@ -538,6 +601,10 @@ int main(void)
 	tcase_add_test(
 		t, a_capped_guest_under_pressure_is_fed_to_its_ceiling_at_once_and_in_one_step);
 	tcase_add_test(t, the_last_granules_to_the_ceiling_are_given);
+	tcase_add_test(t, a_paused_guest_above_its_target_is_not_asked_once_more);
+	tcase_add_test(t, in_observe_mode_nobody_is_asked_once_more);
+	tcase_add_test(t, a_hung_guest_does_not_rest);
+	tcase_add_test(t, a_vm_that_comes_to_be_managed_gets_back_what_an_earlier_run_took);
 	suite_add_tcase(s, t);
 	srunner_set_tap(sr, "-");
 	srunner_run_all(sr, CK_SILENT);

@@ -682,7 +682,8 @@ START_TEST(a_new_engine_that_finds_no_memory_leaves_none)
 		ck_assert_int_eq(r, -ENOMEM);
 		ck_assert_ptr_null(e);
 	}
-	ck_assert_uint_eq(n, 7); /* engine, events, tree, its buckets, root and the root's carries */
+	ck_assert_uint_eq(
+		n, 7); /* engine, events, tree, its buckets, root and the root's carries */
 	engine_free(e);
 }
 END_TEST
@@ -727,6 +728,50 @@ START_TEST(an_item_that_finds_no_memory_is_left_out_and_can_be_tried_again)
 	ck_assert_uint_ge(failed, 60);
 	ck_assert_int_eq(w.error, 0);
 	ck_assert_uint_eq(world_view(&w, MEMCG_ROOT_ID).usage, 20 * MIB(10));
+}
+END_TEST
+
+START_TEST(a_first_vm_that_finds_no_memory_leaves_nothing_behind)
+{
+	size_t n = 1;
+
+	for (;; n++) {
+		teardown();
+		setup();
+		world_tick(&w);
+		world_add(&w, 2, MEMCG_ROOT_ID, MIB(100), MIB(50), &none);
+		from_now_fail(n);
+		w.vm[0].gone = true; /* no sample */
+		world_tick(&w);
+		counting = false;
+		if (w.error == 0)
+			break;
+		ck_assert_int_eq(w.error, -ENOMEM);
+		ck_assert(!known(2));
+		ck_assert_uint_eq(world_view(&w, MEMCG_ROOT_ID).usage, 0);
+		w.nr = 0;
+		world_add(&w, 2, MEMCG_ROOT_ID, MIB(100), MIB(50), &none);
+		world_tick(&w);
+		ck_assert_int_eq(w.error, 0);
+	}
+	ck_assert_uint_eq(n, 9); /* four of scratch, the VM, its group and carries, the limits */
+}
+END_TEST
+
+START_TEST(a_sample_without_actual_is_no_rest_and_no_ceiling)
+{
+	struct engine_output out;
+	struct vm_sample s = { .id = 2, .known = VM_FIGURES_PROCESS, .resident = MIB(20) };
+	struct engine_input in = { .samples = &s, .nr_samples = 1 };
+
+	world_add(&w, 2, MEMCG_ROOT_ID, MIB(100), MIB(50), &none);
+	world_ticks(&w, 40);
+	in.now = w.now + SECOND_US;
+	ck_assert_int_eq(engine_tick(w.engine, &in, &out), 0);
+	ck_assert_uint_eq(world_view(&w, 2).ceiling, MIB(100));
+	ck_assert_uint_eq(world_view(&w, 2).usage, MIB(20));
+	ck_assert_int_eq(world_view(&w, 2).hold, RECLAIM_HOLD_UNKNOWN);
+	ck_assert_uint_eq(out.next, UINT64_MAX); /* no rest is waited for */
 }
 END_TEST
 
@@ -812,6 +857,8 @@ int main(void)
 	tcase_add_test(t, a_request_that_finds_no_memory_is_refused);
 	tcase_add_test(t, knobs_that_find_no_memory_stay_as_they_were);
 	tcase_add_test(t, a_quiet_tick_allocates_nothing);
+	tcase_add_test(t, a_first_vm_that_finds_no_memory_leaves_nothing_behind);
+	tcase_add_test(t, a_sample_without_actual_is_no_rest_and_no_ceiling);
 	suite_add_tcase(s, t);
 	srunner_set_tap(sr, "-");
 	srunner_run_all(sr, CK_SILENT);

@@ -671,6 +671,27 @@ START_TEST(what_is_carried_is_never_more_than_a_granule)
 }
 END_TEST
 
+START_TEST(what_went_round_to_anyone_is_carried_up_to_a_granule)
+{
+	struct memcg *m[5];
+
+	for (size_t i = 0; i < 5; i++) {
+		m[i] = vm(root, PAGES_UNLIMITED, MIB(100), MIB(100));
+		m[i]->carry[0][2] = (int64_t)MIB(1) * MEMCG_CARRY_PAGE;
+	}
+	run(root, MIB(2), true); /* each is owed 1.4, and three get nothing */
+	for (size_t i = 0; i < 5; i++)
+		ck_assert_int_le(m[i]->carry[0][2] / MEMCG_CARRY_PAGE, (int64_t)MIB(1));
+	ck_assert_uint_eq(plan.gain, MIB(2));
+	for (size_t i = 0; i < 5; i++)
+		m[i]->carry[0][2] = -(int64_t)MIB(1) * MEMCG_CARRY_PAGE;
+	run(root, MIB(3), true); /* nobody is owed anything, and three give */
+	for (size_t i = 0; i < 5; i++)
+		ck_assert_int_ge(m[i]->carry[0][2] / MEMCG_CARRY_PAGE, -(int64_t)MIB(1));
+	ck_assert_uint_eq(plan.gain, MIB(3));
+}
+END_TEST
+
 START_TEST(a_dry_run_changes_no_carry_and_no_position)
 {
 	struct memcg *g = group(root, MIB(250));
@@ -790,6 +811,11 @@ int main(void)
 	tcase_add_test(t, a_dry_run_changes_no_carry_and_no_position);
 	tcase_add_test(t, the_position_is_shared_by_all_who_reclaim_there_and_survives_its_child);
 	tcase_add_test(t, a_granule_of_one_page_shares_to_the_page);
+	tcase_add_test(
+		t, cold_memory_of_excess_then_its_active_then_cold_of_all_then_active_of_all);
+	tcase_add_test(
+		t, partly_swapped_vms_give_last_in_a_step_and_are_asked_for_more_than_is_gained);
+	tcase_add_test(t, what_went_round_to_anyone_is_carried_up_to_a_granule);
 	suite_add_tcase(s, t);
 	srunner_set_tap(sr, "-");
 	srunner_run_all(sr, CK_SILENT);
