@@ -46,12 +46,12 @@ static const struct {
 
 #define NR_UNITS (sizeof(units) / sizeof(units[0]))
 
-/* What sizes are printed in, the largest first. */
+/* What sizes are printed in, the largest first; bits: the logarithm of the unit. */
 static const struct {
 	const char *name;
-	uint64_t bytes;
-} binary[] = { { "EiB", EIB }, { "PiB", PIB }, { "TiB", TIB }, { "GiB", GIB }, { "MiB", MIB },
-	{ "KiB", KIB } };
+	unsigned int bits;
+} binary[] = { { "EiB", 60 }, { "PiB", 50 }, { "TiB", 40 }, { "GiB", 30 }, { "MiB", 20 },
+	{ "KiB", 10 } };
 
 #define NR_BINARY (sizeof(binary) / sizeof(binary[0]))
 
@@ -147,14 +147,14 @@ const char *size_parse_error(const char *text, int error, char *buf, size_t size
 const char *size_format(uint64_t bytes, char *buf, size_t size)
 {
 	for (size_t i = 0; i < NR_BINARY; i++) {
-		uint64_t whole, hundredths;
+		uint64_t whole = bytes >> binary[i].bits, rest, hundredths;
 
-		if (bytes < binary[i].bytes)
+		if (whole == 0)
 			continue;
-		whole = bytes / binary[i].bytes;
+		rest = bytes - (whole << binary[i].bits);
 		/* 2^60 times 100 would wrap. */
-		hundredths = (uint64_t)(__extension__(unsigned __int128)(bytes % binary[i].bytes) *
-					100 / binary[i].bytes);
+		hundredths =
+			(uint64_t)((__extension__(unsigned __int128) rest * 100) >> binary[i].bits);
 		if (hundredths == 0)
 			snprintf(buf, size, "%" PRIu64 " %s", whole, binary[i].name);
 		else if (hundredths % 10 == 0)
@@ -187,9 +187,11 @@ const char *size_format_exact(uint64_t bytes, char *buf, size_t size)
 		return buf;
 	}
 	for (size_t i = 0; i < NR_BINARY; i++) {
-		if (bytes % binary[i].bytes != 0)
+		uint64_t whole = bytes >> binary[i].bits;
+
+		if (whole << binary[i].bits != bytes)
 			continue;
-		snprintf(buf, size, "%" PRIu64 "%s", bytes / binary[i].bytes, binary[i].name);
+		snprintf(buf, size, "%" PRIu64 "%s", whole, binary[i].name);
 		return buf;
 	}
 	snprintf(buf, size, "%" PRIu64 "b", bytes);

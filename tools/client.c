@@ -184,7 +184,7 @@ static void keep(struct client *client, struct json_object *message)
 	if (client->nr_kept == KEPT_MAX) { /* the oldest goes: progress is level-triggered */
 		json_object_put(client->kept[0]);
 		memmove(&client->kept[0], &client->kept[1],
-			(KEPT_MAX - 1) * sizeof(client->kept[0]));
+			(KEPT_MAX - 1) * sizeof(struct json_object *));
 		client->nr_kept--;
 	}
 	client->kept[client->nr_kept++] = message;
@@ -286,7 +286,7 @@ int client_notification(struct client *client, const char *method, int timeout_m
 		if (!is_notification(message, &name) || strcmp(name, method) != 0)
 			continue;
 		memmove(&client->kept[i], &client->kept[i + 1],
-			(--client->nr_kept - i) * sizeof(client->kept[0]));
+			(--client->nr_kept - i) * sizeof(struct json_object *));
 		return take_params(message, ret_params);
 	}
 	for (;;) {

@@ -7,21 +7,26 @@
 #include <stdlib.h>
 #include <string.h>
 
+struct cell {
+	struct cell *next;
+	char text[];
+};
+
 struct table {
 	const struct table_column *columns;
 	size_t nr_columns;
-	char **cells;
-	size_t nr_cells, max_cells;
+	struct cell *first, **end; /* from left to right, row by row */
 };
 
 struct table *table_new(const struct table_column *columns, size_t nr)
 {
 	struct table *table = calloc(1, sizeof(*table));
 
-	if (table) {
-		table->columns = columns;
-		table->nr_columns = nr;
-	}
+	if (!table)
+		return NULL;
+	table->columns = columns;
+	table->nr_columns = nr;
+	table->end = &table->first;
 	return table;
 }
 
@@ -29,26 +34,29 @@ void table_free(struct table *table)
 {
 	if (!table)
 		return;
-	for (size_t i = 0; i < table->nr_cells; i++)
-		free(table->cells[i]);
-	free(table->cells);
+	while (table->first) {
+		struct cell *cell = table->first;
+
+		table->first = cell->next;
+		free(cell);
+	}
 	free(table);
 }
 
 void table_add(struct table *table, const char *text)
 {
+	const char *shown = text ? text : "-";
+	struct cell *cell;
+
 	if (!table)
 		return;
-	if (table->nr_cells == table->max_cells) {
-		size_t max = table->max_cells ? table->max_cells * 2 : 64;
-		char **cells = reallocarray(table->cells, max, sizeof(*cells));
-
-		if (!cells)
-			return;
-		table->cells = cells;
-		table->max_cells = max;
-	}
-	table->cells[table->nr_cells++] = strdup(text ? text : "-");
+	cell = malloc(sizeof(*cell) + strlen(shown) + 1);
+	if (!cell)
+		return;
+	cell->next = NULL;
+	memcpy(cell->text, shown, strlen(shown) + 1);
+	*table->end = cell;
+	table->end = &cell->next;
 }
 
 /* Columns on a terminal: characters, not bytes. */
@@ -59,11 +67,6 @@ static size_t width(const char *text)
 	for (; *text; text++)
 		n += ((unsigned char)*text & 0xc0) != 0x80;
 	return n;
-}
-
-static const char *cell(const struct table *table, size_t i)
-{
-	return i < table->nr_cells && table->cells[i] ? table->cells[i] : "";
 }
 
 static void pad(size_t n, FILE *stream)
@@ -80,34 +83,33 @@ static void print_cell(
 	if (column->right)
 		pad(blank, stream);
 	fputs(text, stream);
-	if (!last) {
-		if (!column->right)
-			pad(blank, stream);
-		pad(2, stream);
-	}
+	if (!last && !column->right)
+		pad(blank, stream);
+	fputs(last ? "\n" : "  ", stream);
 }
 
 void table_print(const struct table *table, FILE *stream)
 {
-	size_t wide[TABLE_COLUMNS_MAX], rows;
+	size_t wide[TABLE_COLUMNS_MAX], column = 0, nr;
 
-	if (!table || table->nr_columns > TABLE_COLUMNS_MAX)
+	if (!table || table->nr_columns == 0 || table->nr_columns > TABLE_COLUMNS_MAX)
 		return;
-	rows = (table->nr_cells + table->nr_columns - 1) / table->nr_columns;
-	for (size_t c = 0; c < table->nr_columns; c++) {
-		wide[c] = width(table->columns[c].heading);
-		for (size_t r = 0; r < rows; r++) {
-			size_t w = width(cell(table, r * table->nr_columns + c));
+	nr = table->nr_columns;
+	for (size_t i = 0; i < nr; i++)
+		wide[i] = width(table->columns[i].heading);
+	for (const struct cell *cell = table->first; cell; cell = cell->next) {
+		size_t w = width(cell->text);
 
-			wide[c] = w > wide[c] ? w : wide[c];
-		}
+		wide[column] = w > wide[column] ? w : wide[column];
+		column = (column + 1) % nr;
 	}
-	for (size_t r = 0; r < rows + 1; r++) {
-		for (size_t c = 0; c < table->nr_columns; c++)
-			print_cell(&table->columns[c],
-				r == 0 ? table->columns[c].heading
-				       : cell(table, (r - 1) * table->nr_columns + c),
-				wide[c], c + 1 == table->nr_columns, stream);
-		fputc('\n', stream);
+	for (size_t i = 0; i < nr; i++)
+		print_cell(&table->columns[i], table->columns[i].heading, wide[i], i + 1 == nr,
+			stream);
+	column = 0;
+	for (const struct cell *cell = table->first; cell; cell = cell->next) {
+		print_cell(&table->columns[column], cell->text, wide[column], column + 1 == nr,
+			stream);
+		column = (column + 1) % nr;
 	}
 }

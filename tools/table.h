@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * table: rows of text in columns as wide as they need to be. One thread; allocation failures leave
- * cells empty.
+ * table: rows of text in columns as wide as they need to be. One thread. Without memory a table
+ * lacks cells; it is for people to look at.
  */
 #ifndef BALLAST_TOOLS_TABLE_H
 #define BALLAST_TOOLS_TABLE_H

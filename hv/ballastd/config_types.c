@@ -431,14 +431,16 @@ static const struct {
 
 static void write_time(uint64_t us, char *buf, size_t size)
 {
-	size_t i = 0;
-
-	while (i < NR_TIME_UNITS - 1 && (us == 0 || us % time_units[i].us != 0))
-		i++;
 	if (us == 0)
 		snprintf(buf, size, "0");
+	else if (us % 60000000 == 0)
+		snprintf(buf, size, "%" PRIu64 "min", us / 60000000);
+	else if (us % 1000000 == 0)
+		snprintf(buf, size, "%" PRIu64 "s", us / 1000000);
+	else if (us % 1000 == 0)
+		snprintf(buf, size, "%" PRIu64 "ms", us / 1000);
 	else
-		snprintf(buf, size, "%" PRIu64 "%s", us / time_units[i].us, time_units[i].name);
+		snprintf(buf, size, "%" PRIu64 "us", us);
 }
 
 /* Microseconds within the option's bounds. */

@@ -329,14 +329,11 @@ static void client_free(struct control_client *client)
 	free(client);
 }
 
-static void client_remove(struct control_client *client)
+/* It is on no list any more. */
+static void client_gone(struct control_client *client)
 {
 	struct control *control = client->control;
-	struct control_client **p = &control->clients;
 
-	while (*p != client)
-		p = &(*p)->next;
-	*p = client->next;
 	control->nr_clients--;
 	if (control->params.gone)
 		control->params.gone(control->params.ctx, client);
@@ -345,7 +342,12 @@ static void client_remove(struct control_client *client)
 
 static int on_end(sd_event_source *source, void *ctx)
 {
-	client_remove(ctx);
+	struct control_client *client = ctx, **p = &client->control->clients;
+
+	while (*p != client)
+		p = &(*p)->next;
+	*p = client->next;
+	client_gone(client);
 	return 0;
 }
 
@@ -487,8 +489,12 @@ void control_close(struct control *control)
 {
 	if (!control)
 		return;
-	while (control->clients)
-		client_remove(control->clients);
+	while (control->clients) {
+		struct control_client *client = control->clients;
+
+		control->clients = client->next;
+		client_gone(client);
+	}
 	sd_event_source_disable_unref(control->io);
 	control_socket_close(&control->socket, control->params.path);
 	if (control->spare >= 0)

@@ -181,7 +181,7 @@ static int do_plan(void *ctx, struct control_client *client, struct json_object 
 {
 	const struct methods *m = ctx;
 	struct reclaim_plan plan;
-	uint64_t pages, root;
+	uint64_t pages = 0, root = 0;
 	int r;
 
 	if (check_params(params, size_params, error) < 0 || get_size(params, &pages, error) < 0 ||
@@ -249,7 +249,7 @@ static int do_reclaim(void *ctx, struct control_client *client, struct json_obje
 	struct methods *m = ctx;
 	struct core *core = m->params.core;
 	struct core_status status;
-	uint64_t pages, root, id;
+	uint64_t pages = 0, root = 0, id = 0;
 	int r;
 
 	if (check_params(params, size_params, error) < 0 || get_size(params, &pages, error) < 0 ||
