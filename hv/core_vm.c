@@ -383,6 +383,13 @@ static bool has_moved(const struct core_vm *vm, const struct hv_stats *stats)
 	       stats->last_update != vm->stats.last_update;
 }
 
+/* last_update counts seconds: others within the same second show by their figures only. */
+static bool same_figures(const struct hv_stats *a, const struct hv_stats *b)
+{
+	return a->known == b->known && a->unused == b->unused && a->usable == b->usable &&
+	       a->disk_caches == b->disk_caches && a->swap_in == b->swap_in;
+}
+
 void core_vm_stats(
 	struct core *core, struct core_vm *vm, uint64_t now, const struct hv_stats *stats)
 {
@@ -396,12 +403,15 @@ void core_vm_stats(
 		vm->moved_at = now;
 		vm->arriving = false;
 	}
-	/* Made since the last reading; where they did not move, perhaps within the same second. */
-	if (moved || vm->actual_high > vm->stats_actual)
+	/*
+	 * Made since the last reading. The same figures are the same statistics, whatever the balloon
+	 * did since: what was given back meanwhile is nothing that the guest uses.
+	 */
+	if (moved || !same_figures(stats, &vm->stats)) {
 		vm->stats_actual = vm->actual_high;
-	vm->actual_high = vm->actual_known ? vm->actual : 0;
-	if (moved || vm->usage_low < vm->stats_usage)
 		vm->stats_usage = vm->usage_low;
+	}
+	vm->actual_high = vm->actual_known ? vm->actual : 0;
 	vm->usage_low = core_vm_usage(vm);
 
 	vm->stats = *stats;
