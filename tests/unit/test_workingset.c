@@ -405,10 +405,17 @@ START_TEST(statistics_older_than_a_cut_count_against_the_size_they_were_made_und
 	assess();
 	ck_assert_uint_eq(set.guest_used, MIB(2096));
 	ck_assert_uint_eq(set.cold, MIB(2000 - 1096));
-	s.actual = MIB(4096);
-	s.stats_actual = MIB(3000); /* grown since: the larger of the two */
+	guest(MIB(4096), MIB(100), MIB(100));
+	s.stats_actual = MIB(3000); /* grown since: what was added is there for it */
 	assess();
-	ck_assert_uint_eq(set.guest_used, MIB(2096));
+	ck_assert_uint_eq(set.guest_used, MIB(2900));
+	ck_assert(!set.little_available);
+	s.actual = MIB(3000) + TENTHS_UP(4096) - MIB(100);
+	assess();
+	ck_assert(!set.little_available);
+	s.actual -= 1;
+	assess();
+	ck_assert(set.little_available);
 }
 END_TEST
 
