@@ -1,0 +1,68 @@
+#!/bin/bash
+# SPDX-License-Identifier: LGPL-2.1-or-later
+# The command lines of ballastd and ballastctl, where no hypervisor is needed: exit statuses, and
+# that every error says what to do.
+set -uo pipefail
+: "${builddir:=.}"
+
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+number=0
+
+# check NAME STATUS WORDS COMMAND...: it ends with that status and says the words.
+check() {
+	local name=$1 status=$2 words=$3 said got
+	shift 3
+	said=$("$@" 2>&1)
+	got=$?
+	number=$((number + 1))
+	if [ "$got" -eq "$status" ] && [[ $said == *"$words"* ]]; then
+		echo "ok $number - $name"
+	else
+		echo "not ok $number - $name"
+		printf '# status %s, wanted %s and "%s"\n' "$got" "$status" "$words"
+		printf '%s\n' "$said" | head -n 5 | sed 's/^/# /'
+	fi
+}
+
+ctl=$builddir/ballastctl
+daemon=$builddir/ballastd
+
+check ctl_without_a_command_is_wrong_usage 2 "a command is missing" "$ctl"
+check ctl_help_is_no_error 0 "Exit status" "$ctl" --help
+check ctl_version_is_printed 0 "ballastctl " "$ctl" --version
+check ctl_help_of_a_command 0 "SIZE has a unit" "$ctl" plan --help
+check ctl_unknown_command_gets_the_nearest 2 "did you mean 'status'?" "$ctl" stauts
+check ctl_unknown_option_is_wrong_usage 2 "--help" "$ctl" --nonsense status
+check ctl_unknown_format_is_wrong_usage 2 "text or json" "$ctl" --format xml status
+check ctl_missing_argument_is_wrong_usage 2 "usage: ballastctl plan SIZE" "$ctl" plan
+check ctl_bare_number_is_wrong_usage 2 "16384MiB" "$ctl" plan 16384
+check ctl_group_where_there_is_none 2 "takes no --group" "$ctl" status -g /a
+check ctl_without_a_daemon_is_not_reachable 3 "is it running?" "$ctl" -s "$work/none" status
+check ctl_reclaim_without_a_daemon 3 "cannot reach ballastd" "$ctl" -s "$work/none" reclaim 1GiB
+
+check daemon_version_is_printed 0 "ballastd " "$daemon" --version
+check daemon_unknown_argument_is_wrong_usage 2 "unexpected argument 'x'" "$daemon" x
+printf '[pool]\nsize = 1\nwm_low = 5%%\n' >"$work/bad.conf"
+check daemon_bad_configuration_has_file_and_line 2 "$work/bad.conf:2: size: '1' has no unit" \
+	"$daemon" --check-config -f "$work/bad.conf"
+check daemon_bad_configuration_tells_all_mistakes 2 "bad.conf:3: " \
+	"$daemon" --check-config -f "$work/bad.conf"
+check daemon_missing_configuration_is_refused 2 "No such file" "$daemon" -f "$work/none.conf"
+check daemon_bad_mode_is_wrong_usage 2 "observe or act" "$daemon" --mode on --check-config \
+	-f /dev/null
+check daemon_good_configuration_is_good 0 "is good" "$daemon" --check-config -f /dev/null
+mkdir "$work/good.conf.d"
+printf '[pool]\nsize = 3GiB\n' >"$work/good.conf"
+printf '[pool]\nsize = 4GiB\n' >"$work/good.conf.d/a.conf"
+check daemon_reads_the_files_beside_its_configuration 0 "size = 4GiB" \
+	"$daemon" --dump-config -f "$work/good.conf"
+"$daemon" --dump-config -f "$work/good.conf" >"$work/again.conf"
+check daemon_dump_reads_back 0 "size = 4GiB" "$daemon" --dump-config -f "$work/again.conf"
+check daemon_mode_of_the_command_line_counts 0 "mode = act" \
+	"$daemon" --mode act --dump-config -f /dev/null
+check daemon_default_uri_of_libvirt_is_honoured 0 "connect = test:///default" \
+	env LIBVIRT_DEFAULT_URI=test:///default "$daemon" --dump-config -f /dev/null
+check daemon_uri_that_nobody_handles_fails 1 "cannot use 'sim:///'" \
+	"$daemon" -c sim:/// -f /dev/null --socket "$work/s" --run-dir "$work"
+echo "1..$number"
