@@ -24,7 +24,7 @@ uint64_t balance_fed(uint64_t soft_limit, uint64_t limit)
 bool balance_swaps(const struct vm_sample *before, const struct vm_sample *now)
 {
 	return vm_knows(before, VM_SWAP_IN) && vm_knows(now, VM_SWAP_IN) && !now->stale &&
-	       now->swap_in >= before->swap_in && now->swap_in - before->swap_in >= BALANCE_SWAP_IN;
+	       pages_sub(now->swap_in, before->swap_in) >= BALANCE_SWAP_IN;
 }
 
 void balance_share(struct balance_gift *gifts, size_t nr, uint64_t pages, uint64_t granule)

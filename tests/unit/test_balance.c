@@ -82,6 +82,8 @@ START_TEST(gifts_are_in_proportion_in_whole_granules_and_to_no_one_more_than_it_
 	g[1].demand = MIB(1) / 2; /* the last half granule may be given */
 	balance_share(g, 3, MIB(500), MIB(1));
 	ck_assert_uint_eq(g[1].gift, MIB(1) / 2);
+	balance_share(g + 1, 1, MIB(1) / 2, MIB(1));
+	ck_assert_uint_eq(g[1].gift, MIB(1) / 2);
 	balance_share(g + 2, 1, MIB(5), MIB(1)); /* nobody misses anything: no division by 0 */
 	ck_assert_uint_eq(g[2].gift, 0);
 	balance_share(NULL, 0, MIB(5), MIB(1));

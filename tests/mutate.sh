@@ -1,0 +1,247 @@
+#!/bin/bash
+# SPDX-License-Identifier: LGPL-2.1-or-later
+# tests/mutate.sh [--minutes N] [FILE...]: changes one bound of policy/ at a time and looks whether
+# a test notices. A bound: a comparison, min and max, a granule or 1 added or taken, a divisor, a
+# named constant. Prints the changes that no test noticed and that tests/mutate.equivalent does not
+# explain; exit status 1 where there are any. With --minutes: in random order, as far as it gets.
+# A change takes about a second: one file is compiled anew, and the tests run until one fails.
+set -euo pipefail
+cd "$(dirname "$(readlink -f "$0")")/.."
+root=$PWD
+
+JOBS=${JOBS:-2}
+# What a mutant is given: those that hang are noticed, too.
+SECONDS_A_TEST=${SECONDS_A_TEST:-60}
+# The quick ones first. With memory's functions wrapped, these are linked anew for each mutant.
+TESTS=(reclaim workingset balance batch page_counter css charge engine engine_give model
+	engine_amounts)
+WRAPPED=(engine_input memcg)
+# Their cases expect aborts, or need a process of their own.
+FORKING=(page_counter css memcg charge model)
+
+minutes=0
+files=()
+while [ $# -gt 0 ]; do
+	case $1 in
+	--minutes)
+		[[ ${2:-} =~ ^[0-9]+$ ]] || {
+			echo "--minutes: how many?" >&2
+			exit 2
+		}
+		minutes=$2
+		shift
+		;;
+	-*)
+		echo "usage: tests/mutate.sh [--minutes N] [FILE...]" >&2
+		exit 2
+		;;
+	*) files+=("${1#"$root"/}") ;;
+	esac
+	shift
+done
+[ ${#files[@]} -gt 0 ] || files=(policy/*.c)
+
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+
+# mutants FILE: a line "FILE<tab>LINE<tab>OLD<tab>NEW" for each change.
+mutants() {
+	awk -v file="$1" '
+	function change(from, to,    rest, at, done) {
+		rest = code
+		done = 0
+		while ((at = index(rest, from))) {
+			at += done
+			print file "\t" NR "\t" $0 "\t" \
+				substr($0, 1, at - 1) to substr($0, at + length(from))
+			done = at + length(from) - 1
+			rest = substr(code, done + 1)
+		}
+	}
+	/^\/\*/ || /^[ \t]*\/\*/ { comment = !/\*\// ; next }
+	comment { comment = !/\*\// ; next }
+	{ code = $0; sub(/[ \t]*\/\*.*/, "", code) }
+	/assert\(/ || /^#include/ || /^[ \t]*\*/ { next }
+	/^#define [A-Z_]+[ \t]+[^ \t\\]/ {
+		if (match(code, /^#define [A-Z_]+[ \t]+/)) {
+			head = substr(code, 1, RLENGTH)
+			value = substr(code, RLENGTH + 1)
+			print file "\t" NR "\t" $0 "\t" head "(" value " * 2)"
+			print file "\t" NR "\t" $0 "\t" head "(" value " / 2)"
+		}
+		next
+	}
+	/^#/ { next }
+	{
+		change(" < ", " <= "); change(" <= ", " < ")
+		change(" > ", " >= "); change(" >= ", " > ")
+		change(" == ", " != "); change(" != ", " == ")
+		change("pages_min(", "pages_max("); change("pages_max(", "pages_min(")
+		change("pages_round_down(", "pages_round_up(")
+		change("pages_round_up(", "pages_round_down(")
+		change(" + 1", " + 0"); change(" - 1", " - 0")
+		change(" + e->config.granule", ""); change(" - e->config.granule", "")
+		change(" + w->granule", ""); change(" - w->granule", "")
+		change(" + granule", ""); change(" - granule", "")
+		for (n = 2; n <= 16; n++) {
+			change(" / " n ";", " / " n + 1 ";"); change(" / " n ")", " / " n + 1 ")")
+			change(" / " n ",", " / " n + 1 ","); change(" * " n ";", " * " n + 1 ";")
+			change(" *= " n ";", " *= " n + 1 ";")
+		}
+	}' "$1"
+}
+
+# --- building -----------------------------------------------------------------------------------
+
+compile=(cc -std=c11 -D_GNU_SOURCE -O0 -g1 -pthread -fPIC)
+libs=(-lcheck -lsubunit -lm -lrt)
+
+# extra TEST: what is linked with it.
+extra() {
+	if [ "$1" = model ]; then
+		echo "$work/obj/model.o"
+	elif grep -q 'unit/world\.h' "tests/unit/test_$1.c"; then
+		echo "$work/obj/world.o"
+	fi
+}
+
+prepare() {
+	local t w
+	mkdir -p "$work/obj" "$work/policy"
+	: >"$work/config.h"
+	cp policy/*.[ch] "$work/policy/"
+	for t in policy/*.c tests/unit/{world,model}.c; do
+		"${compile[@]}" -I"$work" -I. -c "$t" -o "$work/obj/$(basename "$t" .c).o"
+	done
+	for t in "${TESTS[@]}" "${WRAPPED[@]}"; do
+		"${compile[@]}" -I"$work" -I. -c "tests/unit/test_$t.c" -o "$work/obj/test_$t.o"
+	done
+	objects=()
+	for t in policy/*.c; do objects+=("$(basename "$t" .c).o"); done
+	for ((w = 0; w < JOBS; w++)); do
+		mkdir -p "$work/$w/policy"
+		for t in "${objects[@]}"; do ln -f "$work/obj/$t" "$work/$w/$t"; done
+		link "$w"
+		for t in "${TESTS[@]}"; do
+			# shellcheck disable=SC2046 # none or one
+			cc -pthread -o "$work/$w/test_$t" "$work/obj/test_$t.o" $(extra "$t") \
+				-L"$work/$w" -lpolicy -Wl,-rpath,"$work/$w" "${libs[@]}"
+		done
+	done
+}
+
+link() {
+	(cd "$work/$1" && cc -shared -o libpolicy.so "${objects[@]}")
+}
+
+# order FILE: all tests, those that are about it first.
+order() {
+	local first='' t
+	case $1 in
+	*/give.c) first='engine_give engine' ;;
+	*/ask.c | */settle.c | */engine.c | */view.c) first='engine engine_give' ;;
+	*/topology.c) first='engine_input engine' ;;
+	*/memcg.c) first='memcg' ;;
+	*/charge.c | */css.c | */page_counter.c | */batch.c) first=$(basename "$1" .c) ;;
+	esac
+	for t in $first "${TESTS[@]}" "${WRAPPED[@]}"; do echo "$t"; done | awk '!seen[$0]++'
+}
+
+# tests_fail WORKER FILE: which test noticed; nothing and status 1 where none did.
+tests_fail() {
+	local t fork
+	for t in $(order "$2"); do
+		if [[ " ${WRAPPED[*]} " == *" $t "* ]]; then
+			# shellcheck disable=SC2046
+			(cd "$work/$1" && cc -pthread -o "test_$t" "$work/obj/test_$t.o" \
+				$(cd "$root" && extra "$t") "${objects[@]}" \
+				-Wl,--wrap=calloc,--wrap=realloc "${libs[@]}" 2>/dev/null) ||
+				(cd "$work/$1" && cc -pthread -o "test_$t" "$work/obj/test_$t.o" \
+					"${objects[@]}" -Wl,--wrap=calloc "${libs[@]}")
+		fi
+		fork=no
+		[[ " ${FORKING[*]} " != *" $t "* ]] || fork=yes
+		if ! CK_FORK=$fork timeout "$SECONDS_A_TEST" "$work/$1/test_$t" >/dev/null 2>&1; then
+			echo "$t"
+			return 0
+		fi
+	done
+	return 1
+}
+
+# --- one mutant ----------------------------------------------------------------------------------
+
+trim() {
+	sed 's/^[ \t]*//; s/[ \t]*$//' <<<"$1"
+}
+
+# known FILE OLD NEW: whether the change is explained.
+known() {
+	awk -v file="$1" -v old="- $(trim "$2" | sed 's/\\/\\\\/g')" \
+		-v new="+ $(trim "$3" | sed 's/\\/\\\\/g')" '
+		$0 == file { in_file = 1; old_seen = 0; next }
+		/^policy\// { in_file = 0 }
+		in_file && /^- / { old_seen = $0 == old; next }
+		in_file && old_seen && $0 == new { found = 1 }
+		END { exit !found }' tests/mutate.equivalent
+}
+
+# try WORKER FILE LINE OLD NEW: a line of result.
+try() {
+	local base killer what
+	base=$(basename "$2" .c)
+	what="$2:$3: $(trim "$4")  =>  $(trim "$5")"
+	if known "$2" "$4" "$5"; then
+		echo "equivalent	$what"
+		return
+	fi
+	awk -v at="$3" -v new="${5//\\/\\\\}" 'NR == at { print new; next } { print }' \
+		"$2" >"$work/$1/policy/$base.c"
+	rm -f "$work/$1/$base.o"
+	if ! "${compile[@]}" -I"$work" -I. -c "$work/$1/policy/$base.c" -o "$work/$1/$base.o" \
+		2>/dev/null; then
+		echo "refused	$what"
+	else
+		link "$1"
+		if killer=$(tests_fail "$1" "$2"); then
+			echo "noticed	$what	($killer)"
+		else
+			echo "survived	$what"
+		fi
+	fi
+	ln -f "$work/obj/$base.o" "$work/$1/$base.o"
+	link "$1"
+}
+
+worker() {
+	local n=0 file line old new
+	while IFS=$'\t' read -r file line old new; do
+		n=$((n + 1))
+		[ $((n % JOBS)) = "$1" ] || continue
+		[ "$minutes" = 0 ] || [ "$SECONDS" -lt $((minutes * 60)) ] || break
+		try "$1" "$file" "$line" "$old" "$new"
+	done <"$work/mutants"
+}
+
+prepare
+if killer=$(tests_fail 0 all); then
+	echo "test_$killer fails as it is" >&2
+	exit 2
+fi
+for file in "${files[@]}"; do mutants "$file"; done >"$work/mutants"
+[ "$minutes" = 0 ] || shuf -o "$work/mutants" "$work/mutants"
+for ((w = 0; w < JOBS; w++)); do worker "$w" >"$work/result$w" & done
+wait
+cat "$work"/result* >"$work/results"
+[ -z "${MUTATE_LOG:-}" ] || cp "$work/results" "$MUTATE_LOG"
+
+count() {
+	grep -c "^$1	" "$work/results" || true
+}
+
+grep '^survived	' "$work/results" | cut -f2 || true
+all=$(wc -l <"$work/mutants")
+tried=$(wc -l <"$work/results")
+echo "$(count noticed) noticed, $(count survived) survived, $(count equivalent) known to be" \
+	"equivalent, $(count refused) refused by the compiler, $((all - tried)) not tried"
+[ "$(count survived)" = 0 ]
