@@ -8,9 +8,9 @@ set -euo pipefail
 . "$(dirname "$0")/../lab/parts.sh"
 
 TRIES=${TRIES:-20}
-ABOVE=15  # MiB above wm_low between the tries
-GROWTH=35 # MiB, at RATE MiB/s
-RATE=150
+ABOVE=15 # MiB above wm_low where each try begins
+GROWTH=30 # MiB, at RATE MiB/s
+RATE=100
 
 cost=0
 lab_trap
@@ -18,25 +18,52 @@ lab_up >&2
 image_tool "$ROOT/tests/bench/sampler.c" "$CACHE/sampler"
 story_define
 story_start
-pids=()
 for name in $GUESTS; do
 	cost=$((cost + $(guest_cost "$name")))
-	pids+=("$(guest_pid "$name")")
 done
 daemon_configure $((cost + WM_LOW + ABOVE))
 daemon_start
 sleep 3
 
-# room: batch has its cache again and the pool is as full as it was.
-room() {
-	guest batch cache "$STORY_BATCH_CACHE"
-	[ "$(pool_free)" -le $((WM_LOW + ABOVE + 6)) ] && [ "$(pool_free)" -gt $((WM_LOW + 4)) ]
+# eyes: what the sampler is told of each guest.
+eyes() {
+	local name actual resident cost
+	while read -r name actual resident _ cost; do
+		echo "$(guest_pid "$name"):$(((cost - resident) * 1024)):$((actual * 1024))"
+	done < <(story_snapshot)
 }
 
-# command_after MARK T0: milliseconds from T0 to the first balloon command after MARK.
+# left: what is left of the pool by the sampler's figures, MiB above wm_low.
+left() {
+	local kib
+	mapfile -t watched < <(eyes)
+	read -r _ kib < <("$CACHE/sampler" "$(($(<"$LAB/pool") * 1024))" 0 0 "${watched[@]}")
+	echo $((kib / 1024 - WM_LOW))
+}
+
+# room: web gives back what it grew by, batch has its cache again, and web fills the pool up slowly to
+# where a try begins.
+room() {
+	local above
+	guest web drop grow
+	sleep 2
+	guest batch cache "$STORY_BATCH_CACHE"
+	above=$(left)
+	if [ "$above" -gt $((ABOVE + 2)) ]; then
+		guest web grow $((above - ABOVE)) 20
+		wait_for 20 story_grown
+	fi
+	sleep 2
+	above=$(left)
+	[ "$above" -gt 5 ] && [ "$above" -le $((ABOVE + 6)) ]
+}
+
+# command_after MARK T0: milliseconds from T0 to the first balloon command after MARK that takes memory.
 command_after() {
 	local time
-	time=$(balloon_commands "$1" | awk 'NR == 1 { print $2 }')
+	time=$(balloon_commands | awk -v mark="$1" '
+		$1 > mark && $4 < target[$3] { print $2; exit }
+		{ target[$3] = $4 }')
 	[ -n "$time" ] || return 1
 	echo $(($(date -d "${time/T/ }" +%s%3N) - $2))
 }
@@ -44,20 +71,20 @@ command_after() {
 times=()
 lost=0
 for ((try = 1; try <= TRIES; try++)); do
-	wait_for 30 room || {
-		warn "try $try: the pool does not come back to where it was: $(pool_free) MiB free"
+	wait_for 40 room || {
+		warn "try $try: the pool does not come back to where it was: $(left) MiB above wm_low"
 		lost=$((lost + 1))
 		continue
 	}
 	sleep "0.$((RANDOM % 900 + 100))" # not in step with any timer of ballastd's
 	mark=$(log_mark)
-	"$CACHE/sampler" $(($(<"$LAB/pool") * 1024)) $((WM_LOW * 1024)) 10 "${pids[@]}" >"$LAB/crossing" &
+	mapfile -t watched < <(eyes)
+	"$CACHE/sampler" $(($(<"$LAB/pool") * 1024)) $((WM_LOW * 1024)) 10 "${watched[@]}" >"$LAB/crossing" &
 	sampler=$!
 	guest web grow $GROWTH $RATE
 	wait "$sampler" || {
 		warn "try $try: the growth did not cross wm_low"
 		lost=$((lost + 1))
-		guest web drop grow
 		continue
 	}
 	read -r t0 _ <"$LAB/crossing"
@@ -69,8 +96,6 @@ for ((try = 1; try <= TRIES; try++)); do
 		lost=$((lost + 1))
 	fi
 	sleep 3 # what was asked has come
-	guest web drop grow
-	sleep 2
 done
 daemon_end
 [ ${#times[@]} -gt 0 ] || die "no try gave a time"
