@@ -109,8 +109,8 @@ prepare() {
 	local t w
 	mkdir -p "$work/obj" "$work/policy"
 	: >"$work/config.h"
-	cp policy/*.[ch] "$work/policy/"
-	for t in policy/*.c tests/unit/{world,model}.c; do
+	cp policy/*.[ch] "$work/policy/" # so that an editor does not disturb
+	for t in "$work"/policy/*.c tests/unit/{world,model}.c; do
 		"${compile[@]}" -I"$work" -I. -c "$t" -o "$work/obj/$(basename "$t" .c).o"
 	done
 	for t in "${TESTS[@]}" "${WRAPPED[@]}"; do
@@ -196,7 +196,7 @@ try() {
 		return
 	fi
 	awk -v at="$3" -v new="${5//\\/\\\\}" 'NR == at { print new; next } { print }' \
-		"$2" >"$work/$1/policy/$base.c"
+		"$work/$2" >"$work/$1/policy/$base.c"
 	rm -f "$work/$1/$base.o"
 	if ! "${compile[@]}" -I"$work" -I. -c "$work/$1/policy/$base.c" -o "$work/$1/$base.o" \
 		2>/dev/null; then
@@ -228,7 +228,7 @@ if killer=$(tests_fail 0 all); then
 	echo "test_$killer fails as it is" >&2
 	exit 2
 fi
-for file in "${files[@]}"; do mutants "$file"; done >"$work/mutants"
+for file in "${files[@]}"; do (cd "$work" && mutants "$file"); done >"$work/mutants"
 [ "$minutes" = 0 ] || shuf -o "$work/mutants" "$work/mutants"
 for ((w = 0; w < JOBS; w++)); do worker "$w" >"$work/result$w" & done
 wait

@@ -583,6 +583,7 @@ int main(void)
 	tcase_add_test(t, a_vm_at_its_operators_size_is_in_distress_and_gets_nothing);
 	tcase_add_test(t, gifts_are_in_proportion_to_what_is_missing_and_end_at_wm_high);
 	tcase_add_test(t, inside_the_band_nothing_moves);
+	tcase_add_test(t, the_last_granules_to_the_ceiling_are_given);
 	tcase_add_test(t, a_gift_that_is_not_taken_yet_lowers_what_is_free);
 	tcase_add_test(t, a_gift_ends_at_the_max_where_that_is_below_the_ceiling);
 	tcase_add_test(t, nothing_is_given_from_a_pool_that_is_not_known);
@@ -598,9 +599,6 @@ int main(void)
 	tcase_add_test(t, a_rest_a_granule_below_the_lowest_target_is_a_wish_and_less_is_not);
 	tcase_add_test(t, actual_above_a_recorded_ceiling_becomes_the_ceiling);
 	tcase_add_test(t, gifts_wait_for_an_ask_that_was_not_taken_up);
-	tcase_add_test(
-		t, a_capped_guest_under_pressure_is_fed_to_its_ceiling_at_once_and_in_one_step);
-	tcase_add_test(t, the_last_granules_to_the_ceiling_are_given);
 	tcase_add_test(t, a_paused_guest_above_its_target_is_not_asked_once_more);
 	tcase_add_test(t, in_observe_mode_nobody_is_asked_once_more);
 	tcase_add_test(t, a_hung_guest_does_not_rest);

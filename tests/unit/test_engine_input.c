@@ -854,11 +854,11 @@ int main(void)
 	tcase_add_test(t, every_kind_has_a_name);
 	tcase_add_test(t, a_new_engine_that_finds_no_memory_leaves_none);
 	tcase_add_test(t, an_item_that_finds_no_memory_is_left_out_and_can_be_tried_again);
+	tcase_add_test(t, a_first_vm_that_finds_no_memory_leaves_nothing_behind);
+	tcase_add_test(t, a_sample_without_actual_is_no_rest_and_no_ceiling);
 	tcase_add_test(t, a_request_that_finds_no_memory_is_refused);
 	tcase_add_test(t, knobs_that_find_no_memory_stay_as_they_were);
 	tcase_add_test(t, a_quiet_tick_allocates_nothing);
-	tcase_add_test(t, a_first_vm_that_finds_no_memory_leaves_nothing_behind);
-	tcase_add_test(t, a_sample_without_actual_is_no_rest_and_no_ceiling);
 	suite_add_tcase(s, t);
 	srunner_set_tap(sr, "-");
 	srunner_run_all(sr, CK_SILENT);

@@ -570,6 +570,20 @@ START_TEST(two_partly_swapped_vms_bring_the_need_and_no_granule_more)
 }
 END_TEST
 
+START_TEST(rounds_of_asking_the_partly_swapped_leave_next_to_nothing_of_the_need)
+{
+	struct memcg *best = vm(root, PAGES_UNLIMITED, MIB(1000), MIB(1000));
+	struct memcg *large = vm(root, PAGES_UNLIMITED, MIB(102400), MIB(102400));
+
+	best->vm->resident -= 1; /* as if all came from it, one in seventeen does */
+	large->vm->resident = MIB(5120);
+	plan = (struct reclaim_plan){ .shares = shares, .nr_max = VMS * RECLAIM_SHARES };
+	reclaim(root, MIB(2560), 1, false, &plan);
+	ck_assert_uint_eq(plan.gain, MIB(2560));
+	ck_assert_uint_le(gave(best, 4) + gave(large, 4), 64); /* of 655360 pages */
+}
+END_TEST
+
 /* ---- shares ---- */
 
 START_TEST(within_a_step_those_with_the_least_to_inflate_come_first)
@@ -752,6 +766,24 @@ START_TEST(the_position_is_shared_by_all_who_reclaim_there_and_survives_its_chil
 }
 END_TEST
 
+START_TEST(reclaims_from_two_roots_go_round_the_vms_below_both_together)
+{
+	struct memcg *g = group(root, PAGES_UNLIMITED);
+	struct memcg *m[4];
+	uint64_t given[4] = { 0 };
+
+	for (size_t i = 0; i < 4; i++)
+		m[i] = vm(g, PAGES_UNLIMITED, MIB(100), MIB(100));
+	for (size_t n = 0; n < 4; n++) {
+		run(n % 2 ? g : root, MIB(1), true);
+		for (size_t i = 0; i < 4; i++)
+			given[i] += gave_all(m[i]);
+	}
+	for (size_t i = 0; i < 4; i++)
+		ck_assert_uint_eq(given[i], MIB(1));
+}
+END_TEST
+
 START_TEST(a_granule_of_one_page_shares_to_the_page)
 {
 	struct memcg *a = vm(root, PAGES_UNLIMITED, 300, 300);
@@ -803,19 +835,17 @@ int main(void)
 	tcase_add_test(
 		t, partly_swapped_vms_give_last_in_a_step_and_are_asked_for_more_than_is_gained);
 	tcase_add_test(t, two_partly_swapped_vms_bring_the_need_and_no_granule_more);
+	tcase_add_test(t, rounds_of_asking_the_partly_swapped_leave_next_to_nothing_of_the_need);
 	tcase_add_test(t, within_a_step_those_with_the_least_to_inflate_come_first);
 	tcase_add_test(t, small_needs_over_fifty_vms_are_never_all_zero_and_go_round);
 	tcase_add_test(t, needs_of_one_granule_go_round_those_who_are_alike);
 	tcase_add_test(t, carries_are_kept_apart_for_each_root_and_step);
 	tcase_add_test(t, what_is_carried_is_never_more_than_a_granule);
+	tcase_add_test(t, what_went_round_to_anyone_is_carried_up_to_a_granule);
 	tcase_add_test(t, a_dry_run_changes_no_carry_and_no_position);
 	tcase_add_test(t, the_position_is_shared_by_all_who_reclaim_there_and_survives_its_child);
+	tcase_add_test(t, reclaims_from_two_roots_go_round_the_vms_below_both_together);
 	tcase_add_test(t, a_granule_of_one_page_shares_to_the_page);
-	tcase_add_test(
-		t, cold_memory_of_excess_then_its_active_then_cold_of_all_then_active_of_all);
-	tcase_add_test(
-		t, partly_swapped_vms_give_last_in_a_step_and_are_asked_for_more_than_is_gained);
-	tcase_add_test(t, what_went_round_to_anyone_is_carried_up_to_a_granule);
 	suite_add_tcase(s, t);
 	srunner_set_tap(sr, "-");
 	srunner_run_all(sr, CK_SILENT);
