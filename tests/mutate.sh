@@ -134,17 +134,18 @@ link() {
 	(cd "$work/$1" && cc -shared -o libpolicy.so "${objects[@]}")
 }
 
-# order FILE: all tests, those that are about it first.
+# order FILE: the tests that can notice a change in it, the likely ones first.
 order() {
-	local first='' t
 	case $1 in
-	*/give.c) first='engine_give engine' ;;
-	*/ask.c | */settle.c | */engine.c | */view.c) first='engine engine_give' ;;
-	*/topology.c) first='engine_input engine' ;;
-	*/memcg.c) first='memcg' ;;
-	*/charge.c | */css.c | */page_counter.c | */batch.c) first=$(basename "$1" .c) ;;
+	*/give.c) echo engine_give engine engine_input engine_amounts ;;
+	*/topology.c) echo engine_input engine engine_give engine_amounts ;;
+	*/ask.c | */settle.c | */engine.c | */view.c) echo engine engine_give engine_input engine_amounts ;;
+	*/workingset.c | */balance.c) echo "$(basename "$1" .c)" engine engine_give ;;
+	*/reclaim.c) echo reclaim engine model engine_give engine_amounts ;;
+	*/batch.c) echo batch ;;
+	*/charge.c | */css.c | */page_counter.c) echo "$(basename "$1" .c)" charge css engine_input memcg ;;
+	*) echo "${TESTS[@]}" "${WRAPPED[@]}" ;;
 	esac
-	for t in $first "${TESTS[@]}" "${WRAPPED[@]}"; do echo "$t"; done | awk '!seen[$0]++'
 }
 
 # tests_fail WORKER FILE: which test noticed; nothing and status 1 where none did.
