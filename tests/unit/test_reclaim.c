@@ -784,6 +784,23 @@ START_TEST(reclaims_from_two_roots_go_round_the_vms_below_both_together)
 }
 END_TEST
 
+START_TEST(a_granule_goes_to_who_is_owed_a_part_of_it_before_who_is_owed_nothing)
+{
+	struct memcg *m[4];
+
+	for (size_t i = 0; i < 4; i++)
+		m[i] = vm(root, PAGES_UNLIMITED, MIB(100), MIB(100));
+	for (size_t i = 0; i < 4; i++) {
+		root->position = m[i]->id; /* it is first, and had its quarter before */
+		m[i]->carry[0][2] = -(int64_t)(MIB(1) / 4) * MEMCG_CARRY_PAGE;
+		plan_for(MIB(1));
+		ck_assert_uint_eq(plan.gain, MIB(1));
+		ck_assert_uint_eq(gave_all(m[i]), 0);
+		m[i]->carry[0][2] = 0;
+	}
+}
+END_TEST
+
 START_TEST(a_granule_of_one_page_shares_to_the_page)
 {
 	struct memcg *a = vm(root, PAGES_UNLIMITED, 300, 300);
@@ -845,6 +862,7 @@ int main(void)
 	tcase_add_test(t, a_dry_run_changes_no_carry_and_no_position);
 	tcase_add_test(t, the_position_is_shared_by_all_who_reclaim_there_and_survives_its_child);
 	tcase_add_test(t, reclaims_from_two_roots_go_round_the_vms_below_both_together);
+	tcase_add_test(t, a_granule_goes_to_who_is_owed_a_part_of_it_before_who_is_owed_nothing);
 	tcase_add_test(t, a_granule_of_one_page_shares_to_the_page);
 	suite_add_tcase(s, t);
 	srunner_set_tap(sr, "-");
