@@ -94,7 +94,7 @@ build_environment() {
 	local name=$1
 	shift
 	case $name in
-	address) CK_TIMEOUT_MULTIPLIER=5 "$@" ;;
+	coverage | address) CK_TIMEOUT_MULTIPLIER=5 "$@" ;;
 	thread) CK_TIMEOUT_MULTIPLIER=15 CK_FORK=no setarch "$(uname -m)" -R "$@" ;;
 	*) "$@" ;;
 	esac

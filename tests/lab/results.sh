@@ -22,7 +22,7 @@ note() {
 }
 
 # part NAME BUDGET COMMAND...: runs it with its output in a log, and prints its line. A part that
-# fails without having said which test did counts as one failure; so does one with no result.
+# fails without having said which test did counts as one failure. PART_FAILED has its failures after.
 part() {
 	local name=$1 budget=$2 begin seconds status=0 passed failed skipped over=''
 	shift 2
@@ -40,6 +40,7 @@ part() {
 	skipped=$(grep -c '^SKIP ' "$PART.results" || true)
 	[ $seconds -le "$budget" ] || over="  over its budget"
 	printf '%-28s %8d %8d %8d %8d %8d%s\n' "$name" $seconds "$budget" "$passed" "$failed" "$skipped" "$over"
+	PART_FAILED=$failed
 	[ ! -e "$PART.notes" ] || sed 's/^/    /' "$PART.notes"
 	[ "$failed" = 0 ] || part_show_failure
 }

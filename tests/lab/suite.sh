@@ -6,6 +6,10 @@ suite_all() {
 	results_begin
 	part packages 120 install_for build test lint lab
 	part "build plain" 60 build plain
+	if [ "$PART_FAILED" != 0 ]; then
+		results_end
+		return
+	fi
 	# A process group of its own, so that it can be ended as a whole.
 	set -m
 	suite_lab_lane >"$RESULTS/lab-lane.txt" 2>&1 &
@@ -67,7 +71,9 @@ suite_coverage() {
 	local said status=0
 	build coverage all
 	find "$ROOT/build/coverage" -name '*.gcda' -delete
-	build_make coverage check >/dev/null || true # judged in the plain build
+	# shellcheck disable=SC2016 # make expands it
+	build_environment coverage make -s -C "$ROOT/build/coverage" -j "$(nproc)" check \
+		TESTS='$(UNIT_TESTS)' >/dev/null || true # judged in the plain build
 	said=$(cd "$ROOT/build/coverage" && gcovr -r "$ROOT" . --filter "$ROOT/policy/" --print-summary \
 		--exclude-branches-by-pattern '.*\bassert\(.*' --fail-under-line 100 --fail-under-branch 95) ||
 		status=$?
