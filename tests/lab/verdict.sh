@@ -27,9 +27,20 @@ lowest() {
 			$1 <= to && $3 == n && $4 < low { low = $4 } END { print low }'
 }
 
+# batch_when_spare_gave: the lowest target that batch had been given a second after spare's first cut
+# in the worse squeeze: the two may come of one decision. Nothing when spare was not cut.
+batch_when_spare_gave() {
+	balloon_commands "$(<"$LAB/mark.0")" | awk -v since="$(<"$LAB/mark.1")" -v all="$(at 0 spare maximum)" '
+		{ split(substr($2, 12), t, ":"); now = t[1] * 3600 + t[2] * 60 + t[3] }
+		first && now > first + 1 { exit }
+		$3 == "batch" && (!low || $4 < low) { low = $4 }
+		$1 > since && $3 == "spare" && $4 < all && !first { first = now }
+		END { if (first) print low + 0 }'
+}
+
 # expect WHAT A OPERATOR B
 expect() {
-	if test "$2" "$3" "$4"; then
+	if test "${2:-9999999}" "$3" "$4"; then
 		printf '  ok     %s (%s)\n' "$1" "$2"
 	else
 		printf '  WRONG  %s: %s, expected %s %s\n' "$1" "$2" "$3" "$4"
@@ -70,6 +81,8 @@ story_verdict() {
 	expect "batch was not taken far below its soft limit" "$(at 2 batch resident)" \
 		-ge $((STORY_LIMIT[batch] - 2 * STORY_NOISE))
 	expect "batch gave all its excess before the squeeze was over" "$(at 2 batch resident)" \
+		-le $((STORY_LIMIT[batch] + STORY_NOISE))
+	expect "batch was asked for all its excess before spare was" "$(batch_when_spare_gave)" \
 		-le $((STORY_LIMIT[batch] + STORY_NOISE))
 	expect "spare gave in the second pass" "$(fell spare 1 2)" -ge "$STORY_NOISE"
 	expect "the pool had free memory after the squeeze began" "$(<"$LAB/free.1")" -ge "$WM_LOW"
