@@ -410,8 +410,7 @@ static uint64_t to_ask(const struct walk *w, uint64_t need)
 	add_gains(w->root, &gains);
 	if (!gains.best || need >= gains.sum + hidden)
 		return w->root->plan.capacity;
-	most = pages_mul_div(
-		pages_sub(need + w->granule - 1, hidden), gains.best->usage, gains.best->resident);
+	most = pages_mul_div(pages_sub(need, hidden), gains.best->usage, gains.best->resident);
 	return pages_max(pages_round_down(most, w->granule), w->granule);
 }
 
