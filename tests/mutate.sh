@@ -13,7 +13,7 @@ JOBS=${JOBS:-2}
 # What a mutant is given: those that hang are noticed, too.
 SECONDS_A_TEST=${SECONDS_A_TEST:-60}
 # The quick ones first. With memory's functions wrapped, these are linked anew for each mutant.
-TESTS=(reclaim workingset balance batch page_counter css charge engine engine_give model
+TESTS=(reclaim workingset balance batch page_counter css charge engine engine_give engine_pace model
 	engine_amounts)
 WRAPPED=(engine_input memcg)
 # Their cases expect aborts, or need a process of their own.
@@ -137,11 +137,12 @@ link() {
 # order FILE: the tests that can notice a change in it, the likely ones first.
 order() {
 	case $1 in
-	*/give.c) echo engine_give engine engine_input engine_amounts ;;
-	*/topology.c) echo engine_input engine engine_give engine_amounts ;;
-	*/ask.c | */settle.c | */engine.c | */view.c) echo engine engine_give engine_input engine_amounts ;;
+	*/give.c) echo engine_give engine engine_pace engine_input engine_amounts ;;
+	*/topology.c) echo engine_input engine engine_give engine_pace engine_amounts ;;
+	*/ask.c) echo engine_pace engine engine_give engine_input engine_amounts ;;
+	*/settle.c | */engine.c | */view.c) echo engine engine_give engine_pace engine_input engine_amounts ;;
 	*/workingset.c | */balance.c) echo "$(basename "$1" .c)" engine engine_give ;;
-	*/reclaim.c) echo reclaim engine model engine_give engine_amounts ;;
+	*/reclaim.c) echo reclaim engine model engine_give engine_pace engine_amounts ;;
 	*/batch.c) echo batch ;;
 	*/charge.c | */css.c | */page_counter.c) echo "$(basename "$1" .c)" charge css engine_input memcg ;;
 	*) echo "${TESTS[@]}" "${WRAPPED[@]}" ;;

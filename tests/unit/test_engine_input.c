@@ -497,6 +497,20 @@ START_TEST(a_group_that_goes_ends_the_jobs_on_it_and_its_id_comes_free)
 }
 END_TEST
 
+START_TEST(a_group_that_goes_leaves_the_jobs_on_others_alone)
+{
+	world_group(&w, 10, MEMCG_ROOT_ID, &none);
+	world_add(&w, 2, MEMCG_ROOT_ID, MIB(100), MIB(50), &none);
+	world_vm(&w, 2)->speed = 0;
+	world_reclaim(&w, 7, MEMCG_ROOT_ID, MIB(20));
+	world_tick(&w);
+	world_change(&w, &(struct engine_change){ .type = ENGINE_GROUP_GONE, .id = 10 });
+	world_tick(&w);
+	ck_assert_uint_eq(world_count(&w, ENGINE_EVENT_JOB_CANCELLED), 0);
+	ck_assert_uint_eq(world_view(&w, 2).owed, MIB(20));
+}
+END_TEST
+
 START_TEST(a_vm_below_a_group_that_is_going_is_refused)
 {
 	struct engine_change c = vm_new(2, 10, MIB(10));
@@ -843,6 +857,7 @@ int main(void)
 	tcase_add_test(t, a_vm_that_goes_takes_its_memory_asks_and_overhead_along);
 	tcase_add_test(t, nothing_is_told_to_a_vm_that_goes_in_the_same_tick);
 	tcase_add_test(t, a_group_that_goes_ends_the_jobs_on_it_and_its_id_comes_free);
+	tcase_add_test(t, a_group_that_goes_leaves_the_jobs_on_others_alone);
 	tcase_add_test(t, a_vm_below_a_group_that_is_going_is_refused);
 	tcase_add_test(t, many_vms_find_room);
 	tcase_add_test(t, events_beyond_the_bound_are_dropped);

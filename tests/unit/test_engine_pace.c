@@ -1,0 +1,214 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/* The engine over a small world: how much of a share is told at once, and which asks end first. */
+#include <config.h>
+
+#include "policy/engine.h"
+
+#include <check.h>
+#include <stdlib.h>
+
+#include "tests/unit/world.h"
+
+static struct world w;
+static struct engine_config config;
+
+static const struct memcg_knobs none = { PAGES_UNLIMITED, 0, 0, PAGES_UNLIMITED };
+
+static struct memcg_knobs soft(uint64_t pages)
+{
+	struct memcg_knobs k = none;
+
+	k.soft_limit = pages;
+	return k;
+}
+
+static void setup(void)
+{
+	world_config(&config);
+}
+
+static void teardown(void)
+{
+	world_close(&w);
+}
+
+/* One in excess of all it has, and one that can only grow: free is 1000 - both. Nobody moves. */
+static void two_guests(uint64_t gives, uint64_t grows)
+{
+	struct memcg_knobs zero = soft(0);
+
+	world_open(&w, &config, MIB(1000));
+	world_add(&w, 2, MEMCG_ROOT_ID, MIB(900), gives, &zero);
+	world_add(&w, 3, MEMCG_ROOT_ID, MIB(900), grows, &none);
+	world_vm(&w, 2)->speed = 0;
+	world_state(&w, 3, ENGINE_VM_NO_DEVICE);
+	world_tick(&w);
+}
+
+static void grow(uint64_t pages)
+{
+	world_vm(&w, 3)->resident += pages;
+	world_tick(&w);
+}
+
+static bool told(uint64_t id)
+{
+	return world_action(&w, id) && world_action(&w, id)->reason.type == ENGINE_CUT;
+}
+
+START_TEST(a_running_ask_grows_by_a_quarter_at_once)
+{
+	two_guests(MIB(500), MIB(480)); /* need 60 */
+	ck_assert_uint_eq(world_view(&w, 2).owed, MIB(60));
+	grow(MIB(14));
+	ck_assert(!told(2));
+	ck_assert_uint_eq(world_view(&w, 2).waiting, MIB(14));
+	grow(MIB(1));
+	ck_assert(told(2));
+	ck_assert_uint_eq(world_view(&w, 2).waiting, 0);
+}
+END_TEST
+
+START_TEST(a_running_ask_grows_by_16_mib_at_once_however_large_it_is)
+{
+	two_guests(MIB(600), MIB(440)); /* need 120 */
+	ck_assert_uint_eq(world_view(&w, 2).owed, MIB(120));
+	grow(MIB(15));
+	ck_assert(!told(2));
+	grow(MIB(1));
+	ck_assert(told(2));
+	ck_assert_uint_eq(world_view(&w, 2).waiting, 0);
+}
+END_TEST
+
+START_TEST(what_max_step_leaves_of_a_running_ask_is_told_when_it_is_a_quarter)
+{
+	config.wm_low.permille = 150;
+	config.wm_high.permille = 200;
+	for (uint64_t left = 19; left <= 20; left++) {
+		config.max_step = MIB(80 + left);
+		two_guests(MIB(500), MIB(380)); /* free 120: need 80 */
+		ck_assert_uint_eq(world_view(&w, 2).owed, MIB(80));
+		grow(MIB(50));
+		ck_assert_uint_eq(told(2), left == 20);
+		ck_assert_uint_eq(world_view(&w, 2).owed, MIB(130));
+		if (left == 19)
+			world_close(&w);
+	}
+}
+END_TEST
+
+START_TEST(a_need_that_falls_by_a_granule_ends_nothing_and_by_more_it_does)
+{
+	two_guests(MIB(500), MIB(480));
+	grow(-MIB(1));
+	ck_assert_uint_eq(w.out.nr_actions, 0);
+	ck_assert_uint_eq(world_view(&w, 2).owed, MIB(60));
+	grow(-(uint64_t)1);
+	ck_assert_int_eq(world_action(&w, 2)->reason.type, ENGINE_CANCEL);
+	ck_assert_uint_eq(world_view(&w, 2).owed, MIB(59) - 1);
+}
+END_TEST
+
+START_TEST(an_ask_shrinks_with_the_need_and_goes_on)
+{
+	two_guests(MIB(500), MIB(480));
+	grow(-MIB(20)); /* inside the band */
+	ck_assert_int_eq(world_action(&w, 2)->reason.type, ENGINE_CANCEL);
+	ck_assert_uint_eq(world_view(&w, 2).owed, MIB(40));
+	ck_assert_uint_eq(world_view(&w, 2).asks, 1);
+	grow(-MIB(39)); /* a granule is worth the command that was given */
+	ck_assert_uint_eq(world_view(&w, 2).owed, MIB(1));
+	ck_assert_uint_eq(world_view(&w, 2).asks, 1);
+}
+END_TEST
+
+START_TEST(of_what_is_too_much_the_last_step_ends_first)
+{
+	struct memcg_knobs over = soft(MIB(100));
+
+	world_open(&w, &config, MIB(1000));
+	world_add(&w, 2, MEMCG_ROOT_ID, MIB(500), MIB(150), &over);
+	world_add(&w, 3, MEMCG_ROOT_ID, MIB(500), MIB(430), &none);
+	world_add(&w, 4, MEMCG_ROOT_ID, MIB(500), MIB(410), &none);
+	world_state(&w, 4, ENGINE_VM_NO_DEVICE);
+	world_vm(&w, 2)->speed = world_vm(&w, 3)->speed = 0;
+	world_tick(&w); /* need 70: 50 of the excess, 20 in step 3 */
+	ck_assert_uint_eq(world_view(&w, 2).owed, MIB(50));
+	ck_assert_uint_eq(world_view(&w, 3).owed, MIB(20));
+	world_vm(&w, 4)->resident -= MIB(15);
+	world_tick(&w);
+	ck_assert_uint_eq(world_view(&w, 2).owed, MIB(50));
+	ck_assert_uint_eq(world_view(&w, 3).owed, MIB(5));
+	world_vm(&w, 4)->resident -= MIB(15);
+	world_tick(&w);
+	ck_assert_uint_eq(world_view(&w, 2).owed, MIB(40));
+	ck_assert_uint_eq(world_view(&w, 3).owed, 0);
+}
+END_TEST
+
+START_TEST(what_waits_of_step_three_goes_to_an_excess_even_where_the_need_stays)
+{
+	struct memcg_knobs limit = soft(MIB(400));
+
+	config.max_step = MIB(10);
+	world_open(&w, &config, MIB(1000));
+	world_add(&w, 2, MEMCG_ROOT_ID, MIB(500), MIB(380), &limit);
+	world_add(&w, 3, MEMCG_ROOT_ID, MIB(700), MIB(390), &none);
+	world_add(&w, 4, MEMCG_ROOT_ID, MIB(700), MIB(190), &none);
+	world_state(&w, 4, ENGINE_VM_NO_DEVICE);
+	world_vm(&w, 2)->speed = world_vm(&w, 3)->speed = 0;
+	world_tick(&w); /* free 40, need 40: in step 3, of who has no limit */
+	ck_assert_uint_eq(world_view(&w, 3).owed, MIB(40));
+	world_vm(&w, 2)->resident = MIB(415);
+	world_vm(&w, 4)->resident = MIB(155);
+	world_tick(&w);
+	ck_assert_uint_eq(world_view(&w, 2).owed, MIB(15));
+	ck_assert_uint_eq(world_view(&w, 3).owed, MIB(25));
+}
+END_TEST
+
+START_TEST(a_share_that_waits_stays_its_vms)
+{
+	uint64_t owed[3];
+
+	config.max_step = MIB(3);
+	world_open(&w, &config, MIB(1000));
+	for (uint64_t id = 2; id < 5; id++) {
+		world_add(&w, id, MEMCG_ROOT_ID, MIB(400), MIB(315) + id, &none);
+		world_vm(&w, id)->speed = 0;
+	}
+	world_tick(&w); /* need 26: not a multiple of 3 */
+	for (uint64_t id = 2; id < 5; id++)
+		owed[id - 2] = world_view(&w, id).owed;
+	for (int i = 0; i < 20; i++) {
+		world_tick(&w);
+		for (uint64_t id = 2; id < 5; id++)
+			ck_assert_uint_eq(world_view(&w, id).owed, owed[id - 2]);
+	}
+}
+END_TEST
+
+int main(void)
+{
+	Suite *s = suite_create("engine_pace");
+	TCase *t = tcase_create("pace");
+	SRunner *sr = srunner_create(s);
+	int failed;
+
+	tcase_add_checked_fixture(t, setup, teardown);
+	tcase_add_test(t, a_running_ask_grows_by_a_quarter_at_once);
+	tcase_add_test(t, a_running_ask_grows_by_16_mib_at_once_however_large_it_is);
+	tcase_add_test(t, what_max_step_leaves_of_a_running_ask_is_told_when_it_is_a_quarter);
+	tcase_add_test(t, a_need_that_falls_by_a_granule_ends_nothing_and_by_more_it_does);
+	tcase_add_test(t, an_ask_shrinks_with_the_need_and_goes_on);
+	tcase_add_test(t, of_what_is_too_much_the_last_step_ends_first);
+	tcase_add_test(t, what_waits_of_step_three_goes_to_an_excess_even_where_the_need_stays);
+	tcase_add_test(t, a_share_that_waits_stays_its_vms);
+	suite_add_tcase(s, t);
+	srunner_set_tap(sr, "-");
+	srunner_run_all(sr, CK_SILENT);
+	failed = srunner_ntests_failed(sr);
+	srunner_free(sr);
+	return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+}
