@@ -390,7 +390,10 @@ static void take_action(struct core *core, const struct engine_action *action)
 	struct core_vm *vm = core_vm_by_id(core, action->id);
 
 	/* Not where nothing may be done: the engine knows that, and this is the last gate. */
-	if (!vm || vm->gone || !core->config.engine.act || !vm->attrs.act)
+	if (!vm || vm->gone || !core->config.engine.act)
+		return;
+	/* What runs on a VM that is no longer managed is still ended. */
+	if (!vm->attrs.act && action->reason.type != ENGINE_CANCEL)
 		return;
 	core_say_action(core, vm, action);
 	vm->job = action->reason.job;

@@ -173,8 +173,6 @@ void core_vm_drop_target(struct core *core, struct core_vm *vm, int error)
 		return;
 	lane_drop_target(&vm->lane);
 	core_vm_ready(core, vm);
-	if (!error)
-		return;
 	vm->has_result = true;
 	vm->result = (struct engine_result){ .id = vm->id, .seq = vm->lane.seq, .error = error };
 	core_vm_dirty(core, vm);
@@ -193,7 +191,7 @@ static void start_over(struct core *core, struct core_vm *vm, uint64_t now)
 {
 	vm->life++;
 	vm->cancel = vm->told.id != 0;
-	core_vm_drop_target(core, vm, 0);
+	core_vm_drop_target(core, vm, -ECANCELED);
 	core_vm_forget_stats(vm, now);
 	if (vm->has_info && vm->balloon)
 		vm->lane.want_stats = true;
@@ -223,7 +221,7 @@ void core_vm_run(struct core *core, struct core_vm *vm, uint64_t now, enum hv_ru
 	if (run == HV_STARTING) {
 		core_vm_reboot(core, vm, now);
 	} else if (run == HV_PAUSED) {
-		core_vm_drop_target(core, vm, 0);
+		core_vm_drop_target(core, vm, -ECANCELED);
 	} else {
 		if (!vm->ran || old == HV_STARTING)
 			vm->arrived = now;
@@ -404,8 +402,8 @@ void core_vm_stats(
 		vm->arriving = false;
 	}
 	/*
-	 * Made since the last reading. The same figures are the same statistics, whatever the balloon
-	 * did since: what was given back meanwhile is nothing that the guest uses.
+	 * Made since the last reading. The same figures are the same statistics, whatever the
+	 * balloon did since: what was given back meanwhile is nothing that the guest uses.
 	 */
 	if (moved || !same_figures(stats, &vm->stats)) {
 		vm->stats_actual = vm->actual_high;

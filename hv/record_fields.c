@@ -595,7 +595,7 @@ int record_read(
 		const char *name = json_object_iter_peek_name(&it);
 		const struct record_field *f = find_field(type, name);
 		struct json_object *member = json_object_iter_peek_value(&it);
-		struct number number;
+		struct number number = { 0 };
 
 		if (!f) {
 			snprintf(what, RECORD_WHAT, "unknown member \"%.40s\"", name);

@@ -41,9 +41,17 @@ void ask_credit(struct engine *e, const struct vm *vm, int64_t pages)
 		j->came = pages < 0 ? pages_sub(j->came, gain) : j->came + gain;
 	}
 	if (e->pool.known && e->pool.host && pages > 0) {
+		if (e->unshown <= 0) /* not renewed by what comes after it */
+			e->unshown_until = e->now + e->config.ask_deadline_us;
 		e->unshown += (int64_t)gain;
-		e->unshown_until = e->now + e->config.ask_deadline_us;
 	}
+}
+
+void ask_grew(struct engine *e, const struct vm *vm, uint64_t pages)
+{
+	/* Somebody took what came before MemAvailable could show it. */
+	if (e->unshown > 0)
+		e->unshown = (int64_t)pages_sub((uint64_t)e->unshown, settle_gain(vm, pages));
 }
 
 static uint64_t asked_below(const struct engine *e, const struct memcg *root)
@@ -154,9 +162,16 @@ static uint64_t max_step(const struct engine *e)
 	return e->below_min ? e->config.max_step * WIDEN : e->config.max_step;
 }
 
-static uint64_t speed_of(const struct engine *e, const struct vm *vm)
+static uint64_t ask_speed(const struct engine *e, const struct vm *vm)
 {
 	return vm->speed ? vm->speed : e->config.speed;
+}
+
+uint64_t ask_in_time(const struct engine *e, const struct vm *vm)
+{
+	if (!e->below_min)
+		return PAGES_UNLIMITED;
+	return pages_mul_div(ask_speed(e, vm), e->config.ask_deadline_us, SECOND);
 }
 
 /* Tells the VM as much of its share as its pace allows. */
@@ -173,7 +188,11 @@ static void promote(struct engine *e, struct vm *vm)
 	if (ask->on && pages < size / EXTEND_FRACTION && pages < MIB_TO_PAGES(16))
 		return;
 	if (!ask->on) {
-		*ask = (struct ask){ .on = true, .since = e->now };
+		*ask = (struct ask){ .on = true,
+			.since = e->now,
+			.actual = vm->set.actual,
+			.moved = e->now,
+			.moved_to = vm->set.actual };
 		ask->from = ask->goal = vm->set.usage;
 		vm->out = 0;
 		vm->asks++;
@@ -181,9 +200,10 @@ static void promote(struct engine *e, struct vm *vm)
 	ask->goal = settle_from(vm) - pages;
 	vm->out = settle_outstanding(vm);
 	vm->waiting -= pages;
-	way = pages_sub(vm->set.actual, ask->goal);
-	ask->deadline =
-		e->now + e->config.ask_deadline_us + pages_mul_div(way, SECOND, speed_of(e, vm));
+	/* From where it began: what is added to an ask adds its own way and no more. */
+	way = pages_sub(ask->actual, ask->goal);
+	ask->deadline = ask->since + e->config.ask_deadline_us +
+			pages_mul_div(way, SECOND, ask_speed(e, vm));
 	ask->root = vm->why.root;
 	ask->job = vm->why.job;
 	ask->step = vm->why.step;
@@ -202,18 +222,13 @@ static void promote_all(struct engine *e)
 	}
 }
 
-/* Below wm_min: what a VM cannot bring in time is asked of others. */
+/* Below wm_min: what a VM cannot bring in time is asked of others, and it is asked no more. */
 static void pass_on_late(struct engine *e)
 {
-	uint64_t in_time;
-
-	for (struct vm *vm = e->busy; vm; vm = vm->busy_next) {
-		if (!vm->waiting)
-			continue;
-		in_time = pages_mul_div(speed_of(e, vm), e->config.ask_deadline_us, SECOND);
-		in_time = pages_sub(in_time, settle_outstanding(vm));
-		wait_for(e, vm, pages_min(vm->waiting, in_time));
-	}
+	for (struct vm *vm = e->busy; vm; vm = vm->busy_next)
+		wait_for(e, vm,
+			pages_min(vm->waiting,
+				pages_sub(ask_in_time(e, vm), settle_outstanding(vm))));
 }
 
 static void keep_share(
@@ -282,10 +297,17 @@ static uint64_t over_max(const struct memcg *m)
 static void ask_limited(struct engine *e)
 {
 	for (size_t i = 0; i < e->nr_limited; i++) {
-		struct memcg *m = e->limited[i];
+		struct limited *l = &e->limited[i];
+		struct demand d = { .root = l->memcg, .need = over_max(l->memcg) };
+		uint64_t missing;
 
-		if (m != e->tree->root) /* that is the pool's own, see ask_pool() */
-			ask_for(e, &(struct demand){ .root = m, .need = over_max(m) });
+		if (d.root == e->tree->root) /* that is the pool's own, see ask_pool() */
+			continue;
+		missing = ask_for(e, &d);
+		if (!missing != !l->is_short)
+			engine_event(e, missing ? ENGINE_EVENT_SHORT : ENGINE_EVENT_SHORT_OVER,
+				d.root->id, missing, 0);
+		l->is_short = missing;
 	}
 }
 
@@ -418,7 +440,11 @@ int ask_request(struct engine *e, const struct engine_request *request)
 	j = calloc(1, sizeof(*j));
 	if (!j)
 		return -ENOMEM;
-	*j = (struct job){ .id = request->job, .root = request->root, .wanted = request->pages };
+	*j = (struct job){
+		.id = request->job,
+		.root = request->root,
+		.wanted = pages_max(request->pages, e->config.granule),
+	};
 	*at = j;
 	return 0;
 }

@@ -27,17 +27,21 @@ bool balance_swaps(const struct vm_sample *before, const struct vm_sample *now)
 	       pages_sub(now->swap_in, before->swap_in) >= BALANCE_SWAP_IN;
 }
 
-void balance_share(struct balance_gift *gifts, size_t nr, uint64_t pages, uint64_t granule)
+void balance_share(
+	struct balance_gift *gifts, size_t nr, uint64_t pages, uint64_t granule, uint64_t piece)
 {
-	uint64_t sum = 0;
+	uint64_t sum = 0, due = 0, most;
 
 	for (size_t i = 0; i < nr; i++)
 		sum += gifts[i].demand;
 	for (size_t i = 0; i < nr; i++) {
-		if (pages >= sum)
-			gifts[i].gift = gifts[i].demand;
-		else
-			gifts[i].gift = pages_round_down(
-				pages_mul_div(pages, gifts[i].demand, sum), granule);
+		uint64_t demand = gifts[i].demand;
+
+		due += pages >= sum ? demand : pages_mul_div(pages, demand, sum);
+		most = pages_min(due, demand);
+		if (most < demand)
+			most = pages_round_down(most, granule);
+		gifts[i].gift = most >= pages_min(piece, demand) ? most : 0;
+		due -= gifts[i].gift;
 	}
 }

@@ -41,7 +41,12 @@ struct balance_gift {
 	uint64_t gift;	 /* out */
 };
 
-/* Shares pages in proportion to demand, in whole granules, to no one more than its demand. */
-void balance_share(struct balance_gift *gifts, size_t nr, uint64_t pages, uint64_t granule);
+/*
+ * Shares pages in proportion to demand, in whole granules, to no one more than its demand and to no
+ * one less than piece (or its demand, where that is less): what is too little for one goes to the
+ * next, so that many small shares become a few that are worth a command.
+ */
+void balance_share(
+	struct balance_gift *gifts, size_t nr, uint64_t pages, uint64_t granule, uint64_t piece);
 
 #endif

@@ -263,9 +263,18 @@ static uint64_t level_pages(const struct engine_level *level, uint64_t size)
 	return pages + (size * level->permille % 1000 ? 1 : 0);
 }
 
+static void refresh_all(struct engine *e, struct memcg *m)
+{
+	memcg_for_each_child (c, m)
+		refresh_all(e, c);
+	if (m->vm)
+		topology_refresh(e, vm_of(m));
+}
+
 /* What is free by the newest figures, and what of it is promised already. */
 static void account_pool(struct engine *e)
 {
+	bool was;
 	const struct engine_pool *p = &e->pool;
 	int64_t used = (int64_t)(e->tree->root->seen + e->overhead);
 	int64_t reserve = p->host ? (int64_t)p->reserve : 0;
@@ -287,7 +296,10 @@ static void account_pool(struct engine *e)
 
 	if (e->free < (int64_t)e->wm_min && !e->below_min)
 		engine_event(e, ENGINE_EVENT_BELOW_MIN, MEMCG_ROOT_ID, e->wm_min, e->free);
+	was = e->below_min;
 	e->below_min = e->free < (int64_t)e->wm_min;
+	if (e->below_min != was)
+		refresh_all(e, e->tree->root); /* what is in time counts now, or no more */
 }
 
 static bool pool_valid(const struct engine_pool *pool)
@@ -388,6 +400,8 @@ int engine_tick(struct engine *e, const struct engine_input *in, struct engine_o
 	e->ticked = true;
 	if (e->unshown && e->now >= e->unshown_until)
 		e->unshown = 0;
+	if (e->unshown)
+		engine_by(e, e->unshown_until);
 
 	error = take_input(e, in);
 	charge_see_dirty(e->tree);

@@ -19,7 +19,9 @@ struct ask {
 	uint64_t from; /* usage when it began */
 	uint64_t goal; /* usage that it leads to */
 	uint64_t since, deadline;
-	uint64_t root, job; /* whose need it serves */
+	uint64_t actual;	  /* when it began: the way is from there */
+	uint64_t moved, moved_to; /* when actual last fell by a granule, and to what */
+	uint64_t root, job;	  /* whose need it serves */
 	unsigned int step;
 };
 
@@ -77,6 +79,12 @@ struct job {
 	struct job *next;
 };
 
+/* A group with a max. */
+struct limited {
+	struct memcg *memcg;
+	bool is_short; /* told: nobody below can give what it is over */
+};
+
 struct engine {
 	struct engine_config config;
 	struct memcg_tree *tree;
@@ -104,7 +112,7 @@ struct engine {
 	uint64_t short_retry;
 	bool below_min;
 
-	struct memcg **limited; /* groups with a max */
+	struct limited *limited; /* groups with a max */
 	size_t nr_limited, max_limited;
 
 	/* Scratch, grown where VMs are added. */
@@ -194,6 +202,10 @@ uint64_t settle_gain(const struct vm *vm, uint64_t pages); /* for the host, by p
 /* ask.c: needs, shares and their pace. */
 void ask_all(struct engine *e);
 int ask_request(struct engine *e, const struct engine_request *request);
+/* Pages that the VM cannot bring in time are not asked of it: only below wm_min is there a limit.
+ */
+uint64_t ask_in_time(const struct engine *e, const struct vm *vm);
+void ask_grew(struct engine *e, const struct vm *vm, uint64_t pages);  /* usage, by a sample */
 void ask_credit(struct engine *e, const struct vm *vm, int64_t pages); /* came, by usage */
 void ask_forget_root(struct engine *e, uint64_t root);
 void ask_available(struct engine *e, int64_t more); /* MemAvailable rose or fell */

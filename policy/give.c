@@ -109,12 +109,13 @@ void give_gifts(struct engine *e)
 		e->gift_vms[nr] = vm;
 		e->gift[nr++] = (struct balance_gift){ .demand = vm_limit(vm) - vm->target };
 	}
-	balance_share(e->gift, nr, (uint64_t)more, e->config.granule);
+	balance_share(e->gift, nr, (uint64_t)more, e->config.granule,
+		RECLAIM_MIN_GRANULES * e->config.granule);
 	for (size_t i = 0; i < nr; i++) {
 		struct vm *vm = e->gift_vms[i];
 		uint64_t gift = e->gift[i].gift;
 
-		if (gift < RECLAIM_MIN_GRANULES * e->config.granule && gift < e->gift[i].demand)
+		if (!gift)
 			continue;
 		engine_act(e, vm, vm->target + gift,
 			(struct engine_reason){

@@ -61,20 +61,24 @@ static void end(struct engine *e, struct vm *vm)
 void settle_cancel(struct engine *e, struct vm *vm, uint64_t target)
 {
 	bool told = vm->ask.on || vm->hung;
+	struct engine_reason r = { .type = ENGINE_CANCEL };
 
 	vm->waiting = 0;
 	vm->hung = 0;
+	if (told) {
+		r.root = vm->ask.root;
+		r.job = vm->ask.job;
+		r.step = vm->ask.step;
+	}
 	if (vm->ask.on)
 		account(e, vm);
 	if (told || vm->owed)
 		end(e, vm);
 	topology_refresh(e, vm);
-	if (target && (told || (vm_capped(vm) && target > vm->target)))
-		engine_act(e, vm, target,
-			(struct engine_reason){ .type = ENGINE_CANCEL,
-				.root = vm->ask.root,
-				.job = vm->ask.job,
-				.step = vm->ask.step });
+	/* What was given back may not have got through: what it has counts beside what it was told.
+	 */
+	if (target && (told || (vm->touched && target > pages_min(vm->target, vm->set.actual))))
+		engine_act(e, vm, target, r);
 }
 
 void settle_hung(struct engine *e, struct vm *vm)
@@ -146,7 +150,7 @@ void settle_raise(struct engine *e, struct vm *vm, uint64_t goal, const struct e
 	struct ask *ask = &vm->ask;
 
 	ask->goal = goal;
-	if (ask->from < goal) {
+	if (ask->from <= goal) {
 		/* It grew past where it began: the ask begins anew. */
 		ask->from = vm->set.usage;
 		ask->since = e->now;
@@ -187,15 +191,36 @@ static uint64_t tolerance(const struct engine *e, const struct ask *ask)
 	return pages_min(e->config.granule, (ask->from - ask->goal) / 8);
 }
 
+/*
+ * A balloon with a long way may take long, as long as it moves: one that stood still for as long as
+ * a whole step takes is stuck.
+ */
+static bool stuck(struct engine *e, struct vm *vm, bool applied)
+{
+	struct ask *ask = &vm->ask;
+	uint64_t step = pages_mul_div(e->config.max_step, SECOND, e->config.speed);
+	uint64_t until;
+
+	if (!applied || vm->set.actual + e->config.granule <= ask->moved_to) {
+		ask->moved_to = vm->set.actual;
+		ask->moved = e->now;
+	}
+	until = ask->moved + e->config.ask_deadline_us + step;
+	if (until < ask->deadline)
+		engine_by(e, until);
+	return e->now >= until;
+}
+
 static void settle_ask(struct engine *e, struct vm *vm)
 {
 	bool applied = vm->sample.applied_seq >= vm->ask.seq;
+	bool over = stuck(e, vm, applied) || e->now >= vm->ask.deadline;
 
 	account(e, vm);
 	if (applied && vm->set.usage_known &&
 		vm->set.usage <= vm->ask.goal + tolerance(e, &vm->ask))
 		came(e, vm);
-	else if (e->now < vm->ask.deadline)
+	else if (!over)
 		raise_goal(e, vm);
 	else if (applied && nearly_came(vm))
 		came(e, vm);
@@ -215,6 +240,7 @@ void settle_result(struct engine *e, struct vm *vm, const struct engine_result *
 	vm->target = vm->set.actual;
 	vm->cut = true;
 	vm->refused_until = e->now + e->config.hold_us;
+	topology_busy(e, vm);
 }
 
 /* actual stands still and nothing is under way: is it where it was put? */
@@ -240,8 +266,11 @@ static void settle_rest(struct engine *e, struct vm *vm)
 		return;
 	}
 	if (actual >= vm->target + granule && vm->target >= vm->ceiling) {
-		engine_event(e, ENGINE_EVENT_WISH, vm->memcg->id, vm->ceiling, (int64_t)actual);
-		vm->ceiling = vm->target = actual;
+		/*
+		 * More than it had before it was touched, and not cut: the guest may have done
+		 * that, so it is no reason to promise it more; nor is there one to take it away.
+		 */
+		vm->target = actual;
 	} else if (actual >= target + granule && !vm->again) {
 		vm->again = true;
 		if (e->config.act && vm->attrs.act && vm_gives(vm))

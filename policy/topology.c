@@ -79,6 +79,7 @@ void topology_refresh(struct engine *e, struct vm *vm)
 	r->keep = pages_max(set->keep, vm->memcg->knobs.min);
 	asked = vm->waiting + (vm->ask.on ? vm->ask.from - vm->ask.goal : 0);
 	r->at_most = vm->delivered ? pages_sub(vm->delivered, asked) : PAGES_UNLIMITED;
+	r->at_most = pages_min(r->at_most, pages_sub(ask_in_time(e, vm), vm->owed));
 	r->slack = pages_sub(set->actual, set->usage);
 	r->hold = hold_of(e, vm);
 }
@@ -159,6 +160,7 @@ int topology_sample(struct engine *e, const struct vm_sample *sample)
 {
 	struct vm *vm = topology_vm(e, sample->id);
 	struct vm_sample before;
+	uint64_t usage;
 	int r;
 
 	if (!vm)
@@ -166,12 +168,14 @@ int topology_sample(struct engine *e, const struct vm_sample *sample)
 	if (!sample_valid(sample))
 		return -EINVAL;
 	before = vm->sample;
+	usage = vm->set.usage;
 	vm->sample = *sample;
 	r = vm_changed(e, vm);
 	if (r) {
 		vm->sample = before;
 		return r;
 	}
+	ask_grew(e, vm, pages_sub(vm->set.usage, usage));
 	vm->swaps = balance_swaps(&before, sample);
 	vm->samples++;
 	if (vm_knows(sample, VM_OVERHEAD)) {
@@ -226,7 +230,7 @@ static int reserve_limited(struct engine *e)
 
 	if (e->nr_limited < e->max_limited)
 		return 0;
-	p = grow(e->limited, nr, sizeof(struct memcg *));
+	p = grow(e->limited, nr, sizeof(*e->limited));
 	if (!p)
 		return -ENOMEM;
 	e->limited = p;
@@ -237,7 +241,7 @@ static int reserve_limited(struct engine *e)
 static void forget_limited(struct engine *e, const struct memcg *m)
 {
 	for (size_t i = 0; i < e->nr_limited; i++) {
-		if (e->limited[i] == m) {
+		if (e->limited[i].memcg == m) {
 			e->limited[i] = e->limited[--e->nr_limited];
 			return;
 		}
@@ -254,7 +258,7 @@ static int set_knobs(struct engine *e, struct memcg *m, const struct memcg_knobs
 		return r;
 	forget_limited(e, m);
 	if (knobs->max != PAGES_UNLIMITED)
-		e->limited[e->nr_limited++] = m;
+		e->limited[e->nr_limited++] = (struct limited){ .memcg = m };
 	return 0;
 }
 

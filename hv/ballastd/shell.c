@@ -156,7 +156,6 @@ static void step(struct shell *shell)
 	if (core_step(shell->core, now, &calls, &nr, &next) < 0) {
 		log_write(LOG_LEVEL_WARNING, NULL, "no memory for a decision; it is tried again");
 		next = now + shell->params->config->core.tick_max_us;
-		nr = 0;
 	}
 	submit(shell, calls, nr);
 	methods_after_step(shell->methods);

@@ -66,27 +66,28 @@ START_TEST(gifts_are_in_proportion_in_whole_granules_and_to_no_one_more_than_it_
 {
 	struct balance_gift g[] = { { .demand = MIB(300) }, { .demand = MIB(100) }, { 0 } };
 
-	balance_share(g, 3, MIB(80), MIB(1));
+	balance_share(g, 3, MIB(80), MIB(1), MIB(1));
 	ck_assert_uint_eq(g[0].gift, MIB(60));
 	ck_assert_uint_eq(g[1].gift, MIB(20));
 	ck_assert_uint_eq(g[2].gift, 0);
-	balance_share(g, 3, MIB(81), MIB(1)); /* 60.75 and 20.25 */
+	balance_share(g, 3, MIB(81), MIB(1), MIB(1)); /* 60.75 and 20.25 */
 	ck_assert_uint_eq(g[0].gift, MIB(60));
-	ck_assert_uint_eq(g[1].gift, MIB(20));
-	balance_share(g, 3, MIB(400), MIB(1));
+	ck_assert_uint_eq(g[1].gift, MIB(21)); /* and what was left over of the one before */
+	balance_share(g, 3, MIB(400), MIB(1), MIB(1));
 	ck_assert_uint_eq(g[0].gift, MIB(300));
 	ck_assert_uint_eq(g[1].gift, MIB(100));
-	balance_share(g, 3, MIB(400) - 1, MIB(1));
+	balance_share(g, 3, MIB(400) - 1, MIB(1), MIB(1));
 	ck_assert_uint_eq(g[0].gift, MIB(299));
-	ck_assert_uint_eq(g[1].gift, MIB(99));
+	ck_assert_uint_eq(g[1].gift, MIB(100)); /* all of it */
 	g[1].demand = MIB(1) / 2; /* the last half granule may be given */
-	balance_share(g, 3, MIB(500), MIB(1));
+	balance_share(g, 3, MIB(500), MIB(1), MIB(1));
 	ck_assert_uint_eq(g[1].gift, MIB(1) / 2);
-	balance_share(g + 1, 1, MIB(1) / 2, MIB(1));
+	balance_share(g + 1, 1, MIB(1) / 2, MIB(1), MIB(1));
 	ck_assert_uint_eq(g[1].gift, MIB(1) / 2);
-	balance_share(g + 2, 1, MIB(5), MIB(1)); /* nobody misses anything: no division by 0 */
+	balance_share(
+		g + 2, 1, MIB(5), MIB(1), MIB(1)); /* nobody misses anything: no division by 0 */
 	ck_assert_uint_eq(g[2].gift, 0);
-	balance_share(NULL, 0, MIB(5), MIB(1));
+	balance_share(NULL, 0, MIB(5), MIB(1), MIB(1));
 }
 END_TEST
 

@@ -586,6 +586,65 @@ START_TEST(the_tree_over_its_max_is_the_pools_own_need)
 }
 END_TEST
 
+START_TEST(a_dead_balloon_with_a_long_way_is_given_up_when_it_does_not_move)
+{
+	struct memcg_knobs zero = soft(0);
+
+	/* 2000 MiB to inflate before anything comes: 45 s at the speed it is taken for. */
+	setup_pool(MIB(1000));
+	world_add(&w, 2, MEMCG_ROOT_ID, MIB(2600), MIB(600), &zero);
+	world_add(&w, 3, MEMCG_ROOT_ID, MIB(400), MIB(380), &zero);
+	world_vm(&w, 2)->speed = 0;
+	world_ticks(&w, 110);
+	ck_assert_uint_eq(world_count(&w, ENGINE_EVENT_ASK_FAILED), 1);
+	world_ticks(&w, 20);
+	ck_assert_int_ge(world_free(&w), (int64_t)MIB(79));
+}
+END_TEST
+
+START_TEST(an_ask_of_a_guest_whose_statistics_flutter_expires)
+{
+	struct memcg_knobs zero = soft(0);
+	struct engine_config c;
+
+	world_config(&c);
+	c.bounds.margin_at_least = MIB(16);
+	world_open(&w, &c, MIB(1000));
+	world_add(&w, 2, MEMCG_ROOT_ID, MIB(980), MIB(980), &zero);
+	world_vm(&w, 2)->speed = 0;
+	for (int i = 0; i < 200; i++) {
+		world_vm(&w, 2)->anon = i / 5 % 2 ? MIB(800) : MIB(950);
+		world_tick(&w);
+	}
+	ck_assert_uint_ge(world_count(&w, ENGINE_EVENT_ASK_FAILED), 1);
+}
+END_TEST
+
+START_TEST(growth_of_another_shows_what_came_to_a_host_pool)
+{
+	struct memcg_knobs zero = soft(0);
+	uint64_t grown = 0;
+
+	/* What A gives B takes at once: MemAvailable never rises, and A is asked on all the same.
+	 */
+	setup_pool(MIB(8000));
+	w.pool = (struct engine_pool){ .known = true, .host = true, .size = MIB(8000) };
+	world_add(&w, 2, MEMCG_ROOT_ID, MIB(6000), MIB(6000), &zero);
+	world_add(&w, 3, MEMCG_ROOT_ID, MIB(6000), MIB(1400), &none);
+	world_vm(&w, 2)->speed = MIB(30);
+	for (int i = 0; i < 200; i++) {
+		if (i > 10 && grown < MIB(3000)) {
+			world_vm(&w, 3)->resident += MIB(20);
+			grown += MIB(20);
+		}
+		w.pool.available =
+			pages_sub(MIB(8000), world_vm(&w, 2)->resident + world_vm(&w, 3)->resident);
+		world_tick(&w);
+		ck_assert_int_gt(world_free(&w), (int64_t)MIB(100));
+	}
+}
+END_TEST
+
 START_TEST(shares_below_wm_min_that_cannot_come_in_time_are_passed_on)
 {
 	struct engine_config config;
@@ -606,11 +665,15 @@ START_TEST(shares_below_wm_min_that_cannot_come_in_time_are_passed_on)
 	world_tick(&w);
 	ck_assert_uint_eq(world_count(&w, ENGINE_EVENT_BELOW_MIN), 0);
 	ck_assert_uint_eq(world_view(&w, 3).owed, 0);
-	world_vm(&w, 3)->resident += MIB(1); /* now it is: steps are four times as large */
+	world_vm(&w, 3)->resident += MIB(1); /* now it is */
 	world_ticks(&w, 2);
 	ck_assert_uint_eq(world_count(&w, ENGINE_EVENT_BELOW_MIN), 1);
 	ck_assert_int_eq(world_event(&w, ENGINE_EVENT_BELOW_MIN)->b, (int64_t)MIB(19));
-	ck_assert_uint_eq(MIB(360) - world_view(&w, 2).target, MIB(40));
+	/* 10 MiB it can bring, the rest is another's, who has no limit. */
+	ck_assert_uint_eq(world_view(&w, 2).owed, MIB(10));
+	ck_assert_uint_ge(world_view(&w, 3).owed, MIB(10));
+	world_ticks(&w, 20);
+	ck_assert_uint_eq(world_view(&w, 2).owed, MIB(10));
 }
 END_TEST
 
@@ -1170,6 +1233,111 @@ START_TEST(a_floor_that_rises_within_the_flutter_raises_the_goal)
 }
 END_TEST
 
+START_TEST(sixteen_granules_that_came_measure_the_speed)
+{
+	struct memcg_knobs zero = soft(0);
+
+	setup_pool(MIB(2000));
+	world_add(&w, 2, MEMCG_ROOT_ID, MIB(900), MIB(900), &zero);
+	world_reclaim(&w, 7, 2, MIB(16));
+	world_ticks(&w, 10);
+	ck_assert_uint_eq(world_count(&w, ENGINE_EVENT_JOB_DONE), 1);
+	ck_assert_uint_gt(world_view(&w, 2).speed, 0);
+}
+END_TEST
+
+START_TEST(an_eighth_short_of_a_small_ask_has_come_and_more_has_not_yet)
+{
+	struct memcg_knobs zero = soft(0);
+
+	for (int more = 0; more < 2; more++) {
+		setup_pool(MIB(2000));
+		world_add(&w, 2, MEMCG_ROOT_ID, MIB(300), MIB(300), &zero);
+		world_vm(&w, 2)->stops_at = MIB(296) + MIB(4) / 8 + (uint64_t)more;
+		world_reclaim(&w, 7, 2, MIB(4));
+		world_ticks(&w, 10);
+		ck_assert_uint_eq(world_count(&w, ENGINE_EVENT_ASK_CAME), more ? 0 : 1);
+		if (!more)
+			world_close(&w);
+	}
+}
+END_TEST
+
+START_TEST(an_ask_that_ends_at_the_floor_is_told_once)
+{
+	struct memcg_knobs zero = soft(0);
+
+	setup_pool(MIB(2000));
+	world_add(&w, 2, MEMCG_ROOT_ID, MIB(300), MIB(300), &zero);
+	world_vm(&w, 2)->speed = MIB(4);
+	world_reclaim(&w, 7, 2, MIB(500)); /* down to 30; in steps of at most 256 */
+	world_ticks(&w, 100);
+	ck_assert_uint_eq(world_event(&w, ENGINE_EVENT_ASK_CAME)->a, MIB(14));
+	/* 256, then 14, and loosened */
+	ck_assert_uint_eq(world_vm(&w, 2)->commands, 3);
+}
+END_TEST
+
+START_TEST(a_goal_that_rises_to_where_the_ask_began_begins_it_anew)
+{
+	three_guests(MIB(360), MIB(320), MIB(300));
+	world_vm(&w, 2)->speed = 0;
+	world_tick(&w);
+	world_vm(&w, 2)->resident = MIB(430);
+	world_vm(&w, 2)->anon = MIB(360);
+	world_ticks(&w, 100);
+	ck_assert_uint_eq(world_vm(&w, 2)->resident, MIB(430));
+	ck_assert_uint_ge(world_count(&w, ENGINE_EVENT_ASK_FAILED), 1);
+	ck_assert_uint_eq(world_event(&w, ENGINE_EVENT_ASK_FAILED)->a, MIB(70));
+}
+END_TEST
+
+START_TEST(what_waits_of_a_guest_that_cannot_give_any_more_is_asked_of_others)
+{
+	struct engine_config config;
+	struct memcg_knobs zero = soft(0);
+
+	world_config(&config);
+	config.max_step = MIB(10);
+	world_open(&w, &config, MIB(1000));
+	world_add(&w, 2, MEMCG_ROOT_ID, MIB(500), MIB(480), &zero);
+	world_add(&w, 3, MEMCG_ROOT_ID, MIB(500), MIB(490), &none);
+	world_vm(&w, 2)->speed = world_vm(&w, 3)->speed = 0;
+	world_tick(&w);
+	ck_assert_uint_eq(world_view(&w, 2).owed, MIB(50));
+	world_vm(&w, 2)->stale = true;
+	world_tick(&w);
+	ck_assert_uint_eq(world_view(&w, 2).owed, MIB(10)); /* what it was told may come */
+	ck_assert_uint_eq(world_view(&w, 3).owed, MIB(40));
+}
+END_TEST
+
+START_TEST(trust_is_whole_again_at_max_step)
+{
+	struct engine_config config;
+	struct memcg_knobs zero = soft(0);
+	struct reclaim_plan plan;
+
+	world_config(&config);
+	config.max_step = MIB(40);
+	world_open(&w, &config, MIB(2000));
+	world_add(&w, 2, MEMCG_ROOT_ID, MIB(500), MIB(400), &zero);
+	world_vm(&w, 2)->stops_at = MIB(390);
+	world_reclaim(&w, 7, 2, MIB(40));
+	world_ticks(&w, 200);
+	ck_assert_uint_eq(world_count(&w, ENGINE_EVENT_ASK_FAILED), 1);
+	world_vm(&w, 2)->stops_at = 0;
+	for (uint64_t asked = 10; asked <= 20; asked *= 2) { /* 10, then 20, then all */
+		ck_assert_int_eq(engine_plan(w.engine, 2, MIB(200), &plan), 0);
+		ck_assert_uint_eq(plan.gain, MIB(asked));
+		world_reclaim(&w, asked, 2, MIB(asked));
+		world_ticks(&w, 20);
+	}
+	ck_assert_int_eq(engine_plan(w.engine, 2, MIB(200), &plan), 0);
+	ck_assert_uint_eq(plan.gain, MIB(200));
+}
+END_TEST
+
 int main(void)
 {
 	Suite *s = suite_create("engine");
@@ -1213,6 +1381,9 @@ int main(void)
 	tcase_add_test(t, a_low_that_is_set_while_an_ask_runs_holds_at_once);
 	tcase_add_test(t, the_tree_over_its_max_is_the_pools_own_need);
 	tcase_add_test(t, shares_below_wm_min_that_cannot_come_in_time_are_passed_on);
+	tcase_add_test(t, a_dead_balloon_with_a_long_way_is_given_up_when_it_does_not_move);
+	tcase_add_test(t, an_ask_of_a_guest_whose_statistics_flutter_expires);
+	tcase_add_test(t, growth_of_another_shows_what_came_to_a_host_pool);
 	tcase_add_test(t,
 		a_vm_that_failed_is_asked_what_it_delivered_and_twice_as_much_after_each_success);
 	tcase_add_test(t, hold_times_double_with_each_failure_up_to_five_minutes);
@@ -1241,6 +1412,12 @@ int main(void)
 	tcase_add_test(t, the_speed_of_a_balloon_is_measured_from_the_command_on);
 	tcase_add_test(t, a_flutter_of_what_the_guest_uses_does_not_raise_the_goal_but_a_min_does);
 	tcase_add_test(t, a_floor_that_rises_within_the_flutter_raises_the_goal);
+	tcase_add_test(t, sixteen_granules_that_came_measure_the_speed);
+	tcase_add_test(t, an_eighth_short_of_a_small_ask_has_come_and_more_has_not_yet);
+	tcase_add_test(t, an_ask_that_ends_at_the_floor_is_told_once);
+	tcase_add_test(t, a_goal_that_rises_to_where_the_ask_began_begins_it_anew);
+	tcase_add_test(t, what_waits_of_a_guest_that_cannot_give_any_more_is_asked_of_others);
+	tcase_add_test(t, trust_is_whole_again_at_max_step);
 	suite_add_tcase(s, t);
 	srunner_set_tap(sr, "-");
 	srunner_run_all(sr, CK_SILENT);

@@ -361,7 +361,7 @@ static void amounts(void)
 			j->wanted, j->came);
 	}
 	for (size_t i = 0; i < e->nr_limited; i++) {
-		const struct memcg *m = e->limited[i];
+		const struct memcg *m = e->limited[i].memcg;
 
 		if (m->id == MEMCG_ROOT_ID)
 			continue;

@@ -419,7 +419,7 @@ START_TEST(a_guest_that_is_not_managed_is_not_asked_once_more)
 }
 END_TEST
 
-START_TEST(a_rest_above_the_ceiling_is_a_wish_for_more)
+START_TEST(a_rest_above_the_ceiling_is_neither_promised_nor_taken_away)
 {
 	setup_pool(MIB(1000));
 	capped(2, MIB(500), MIB(300), &none);
@@ -428,10 +428,58 @@ START_TEST(a_rest_above_the_ceiling_is_a_wish_for_more)
 	ck_assert_uint_eq(world_vm(&w, 2)->target, MIB(500));
 	world_vm(&w, 2)->actual = world_vm(&w, 2)->target = MIB(600);
 	world_ticks(&w, 60);
-	ck_assert_uint_eq(world_view(&w, 2).ceiling, MIB(600));
-	ck_assert_uint_eq(world_count(&w, ENGINE_EVENT_WISH), 1);
-	ck_assert_uint_eq(world_event(&w, ENGINE_EVENT_WISH)->a, MIB(500));
-	ck_assert_int_eq(world_event(&w, ENGINE_EVENT_WISH)->b, (int64_t)MIB(600));
+	ck_assert_uint_eq(world_view(&w, 2).ceiling, MIB(500)); /* the guest may have done that */
+	ck_assert_uint_eq(world_count(&w, ENGINE_EVENT_WISH), 0);
+	ck_assert_uint_eq(world_vm(&w, 2)->target, MIB(600));
+}
+END_TEST
+
+START_TEST(many_capped_guests_share_what_is_too_little_for_each_of_them)
+{
+	unsigned int given = 0;
+
+	nothing_loosens();
+	setup_pool(MIB(14000));
+	for (uint64_t id = 2; id < 42; id++)
+		capped(id, MIB(500), MIB(300), &none);
+	/* 200 MiB above wm_high: 5 for each of 40, and a gift is worth 16 */
+	world_add(&w, 50, MEMCG_ROOT_ID, MIB(680), MIB(680), &none);
+	world_ticks(&w, 100);
+	for (uint64_t id = 2; id < 42; id++)
+		given += actions_of(id, ENGINE_GIFT) > 0;
+	ck_assert_uint_ge(given, 5);
+	ck_assert_uint_lt(given, 40);
+}
+END_TEST
+
+START_TEST(a_refusal_of_the_last_gift_is_not_forgotten)
+{
+	setup_pool(MIB(1000));
+	capped(2, MIB(500), MIB(300), &none);
+	while (!world_action(&w, 2))
+		world_tick(&w);
+	ck_assert_uint_eq(world_action(&w, 2)->target, MIB(500));
+	/* It is not looked at any more when its refusal comes. */
+	w.results[w.nr_results++] =
+		(struct engine_result){ .id = 2, .seq = world_action(&w, 2)->seq, .error = -5 };
+	world_vm(&w, 2)->pending_seq = 0;
+	world_ticks(&w, 200);
+	ck_assert_uint_eq(world_vm(&w, 2)->actual, MIB(500));
+}
+END_TEST
+
+START_TEST(a_rebooted_guest_whose_loosening_got_lost_is_told_its_ceiling_again)
+{
+	setup_pool(MIB(1000));
+	capped(2, MIB(500), MIB(300), &none);
+	while (!world_action(&w, 2))
+		world_tick(&w);
+	world_vm(&w, 2)->pending_seq = 0; /* dropped with the guest's reboot */
+	world_state(&w, 2, ENGINE_VM_ARRIVING);
+	world_change(&w, &(struct engine_change){ .type = ENGINE_VM_CANCEL, .id = 2 });
+	world_tick(&w);
+	ck_assert_ptr_nonnull(world_action(&w, 2));
+	ck_assert_uint_eq(world_action(&w, 2)->target, MIB(500));
 }
 END_TEST
 
@@ -565,6 +613,48 @@ START_TEST(a_vm_that_comes_to_be_managed_gets_back_what_an_earlier_run_took)
 }
 END_TEST
 
+START_TEST(a_rest_at_the_ceiling_is_no_wish)
+{
+	setup_pool(MIB(1000));
+	capped(2, MIB(500), MIB(300), &none);
+	world_vm(&w, 2)->maximum = MIB(800);
+	world_ticks(&w, 60); /* loosened to 500, and there it rests */
+	ck_assert_uint_eq(world_count(&w, ENGINE_EVENT_WISH), 0);
+}
+END_TEST
+
+START_TEST(a_balloon_that_deflates_slowly_wishes_nothing)
+{
+	setup_pool(MIB(1000));
+	capped(2, MIB(500), MIB(300), &none);
+	world_vm(&w, 2)->speed = 0;
+	for (uint64_t actual = 300; actual < 500; actual += 50) {
+		world_vm(&w, 2)->actual = MIB(actual);
+		world_ticks(&w, 60); /* rests below the 500 it was given */
+	}
+	ck_assert_uint_eq(world_count(&w, ENGINE_EVENT_WISH), 0);
+	ck_assert_uint_eq(world_view(&w, 2).ceiling, MIB(500));
+}
+END_TEST
+
+START_TEST(actual_rests_once_it_stood_still_for_the_time_of_a_rest)
+{
+	nothing_loosens();
+	setup_pool(MIB(1000));
+	w.tick_us = SECOND_US / 4;
+	capped(2, MIB(500), MIB(300), &none);
+	world_add(&w, 3, MEMCG_ROOT_ID, MIB(700), MIB(640), &none);
+	world_ticks(&w, 20);
+	world_vm(&w, 2)->actual = world_vm(&w, 2)->stops_at = MIB(301);
+	world_ticks(&w, 12); /* 2.75 s after it was seen to move */
+	ck_assert_uint_eq(world_vm(&w, 2)->commands, 0);
+	world_tick(&w);
+	ck_assert_uint_eq(world_vm(&w, 2)->commands, 1);
+	world_ticks(&w, 30); /* a granule above: and then it is let be */
+	ck_assert_uint_eq(world_count(&w, ENGINE_EVENT_CONTENDED), 1);
+}
+END_TEST
+
 int main(void)
 {
 	Suite *s = suite_create("engine_give");
@@ -594,8 +684,11 @@ int main(void)
 	tcase_add_test(t, a_rest_less_than_a_granule_above_the_target_is_at_the_target);
 	tcase_add_test(t, what_is_asked_once_more_is_not_below_a_min_that_was_raised);
 	tcase_add_test(t, a_guest_that_is_not_managed_is_not_asked_once_more);
-	tcase_add_test(t, a_rest_above_the_ceiling_is_a_wish_for_more);
+	tcase_add_test(t, a_rest_above_the_ceiling_is_neither_promised_nor_taken_away);
 	tcase_add_test(t, a_rest_above_a_max_below_the_ceiling_is_no_wish);
+	tcase_add_test(t, many_capped_guests_share_what_is_too_little_for_each_of_them);
+	tcase_add_test(t, a_refusal_of_the_last_gift_is_not_forgotten);
+	tcase_add_test(t, a_rebooted_guest_whose_loosening_got_lost_is_told_its_ceiling_again);
 	tcase_add_test(t, a_rest_a_granule_below_the_lowest_target_is_a_wish_and_less_is_not);
 	tcase_add_test(t, actual_above_a_recorded_ceiling_becomes_the_ceiling);
 	tcase_add_test(t, gifts_wait_for_an_ask_that_was_not_taken_up);
@@ -603,6 +696,9 @@ int main(void)
 	tcase_add_test(t, in_observe_mode_nobody_is_asked_once_more);
 	tcase_add_test(t, a_hung_guest_does_not_rest);
 	tcase_add_test(t, a_vm_that_comes_to_be_managed_gets_back_what_an_earlier_run_took);
+	tcase_add_test(t, a_rest_at_the_ceiling_is_no_wish);
+	tcase_add_test(t, a_balloon_that_deflates_slowly_wishes_nothing);
+	tcase_add_test(t, actual_rests_once_it_stood_still_for_the_time_of_a_rest);
 	suite_add_tcase(s, t);
 	srunner_set_tap(sr, "-");
 	srunner_run_all(sr, CK_SILENT);
