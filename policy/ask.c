@@ -191,6 +191,7 @@ static void promote(struct engine *e, struct vm *vm)
 		*ask = (struct ask){ .on = true,
 			.since = e->now,
 			.actual = vm->set.actual,
+			.eased_at = vm->set.actual,
 			.moved = e->now,
 			.moved_to = vm->set.actual };
 		ask->from = ask->goal = vm->set.usage;

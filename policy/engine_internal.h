@@ -21,7 +21,8 @@ struct ask {
 	uint64_t since, deadline;
 	uint64_t actual;	  /* when it began: the way is from there */
 	uint64_t moved, moved_to; /* when actual last fell by a granule, and to what */
-	uint64_t root, job;	  /* whose need it serves */
+	uint64_t eased_at;  /* actual when its deadline was last put off; at first, when it began */
+	uint64_t root, job; /* whose need it serves */
 	unsigned int step;
 };
 

@@ -10,6 +10,9 @@
 
 #define SECOND UINT64_C(1000000)
 
+/* actual is told once a second, and a message may be late: silence for longer is standing still. */
+#define MOVING_US (2 * SECOND)
+
 uint64_t settle_outstanding(const struct vm *vm)
 {
 	return vm->ask.on ? pages_sub(vm->set.usage, vm->ask.goal) : 0;
@@ -211,10 +214,29 @@ static bool stuck(struct engine *e, struct vm *vm, bool applied)
 	return e->now >= until;
 }
 
+/*
+ * Slow is not stuck: a balloon that moves at its deadline gets the time that the rest takes at the
+ * speed it shows. It must have come an eighth of what is left each time, so this ends.
+ */
+static bool eases(const struct engine *e, struct vm *vm)
+{
+	struct ask *ask = &vm->ask;
+	uint64_t left = pages_sub(vm->set.actual, ask->goal);
+	uint64_t came = pages_sub(ask->eased_at, vm->set.actual);
+
+	if (e->now - ask->moved > MOVING_US || came < pages_max(e->config.granule, left / 8))
+		return false;
+	ask->deadline = e->now + e->config.ask_deadline_us +
+			pages_mul_div(left, e->now - ask->since,
+				pages_max(pages_sub(ask->actual, vm->set.actual), 1));
+	ask->eased_at = vm->set.actual;
+	return true;
+}
+
 static void settle_ask(struct engine *e, struct vm *vm)
 {
 	bool applied = vm->sample.applied_seq >= vm->ask.seq;
-	bool over = stuck(e, vm, applied) || e->now >= vm->ask.deadline;
+	bool over = stuck(e, vm, applied) || (e->now >= vm->ask.deadline && !eases(e, vm));
 
 	account(e, vm);
 	if (applied && vm->set.usage_known &&

@@ -602,6 +602,22 @@ START_TEST(a_dead_balloon_with_a_long_way_is_given_up_when_it_does_not_move)
 }
 END_TEST
 
+START_TEST(a_slow_balloon_that_moves_at_its_deadline_gets_the_time_it_takes)
+{
+	struct memcg_knobs zero = soft(0);
+
+	/* 80 MiB at 4 MiB/s take 20 s; taken for 50 MiB/s it would have 6.6 s. */
+	setup_pool(MIB(1000));
+	world_add(&w, 2, MEMCG_ROOT_ID, MIB(600), MIB(600), &zero);
+	world_add(&w, 3, MEMCG_ROOT_ID, MIB(400), MIB(400), &none);
+	world_vm(&w, 2)->speed = MIB(4) / 10;
+	world_ticks(&w, 220);
+	ck_assert_uint_eq(world_count(&w, ENGINE_EVENT_ASK_FAILED), 0);
+	ck_assert_uint_eq(world_vm(&w, 3)->commands, 0);
+	ck_assert_int_ge(world_free(&w), (int64_t)MIB(79));
+}
+END_TEST
+
 START_TEST(an_ask_of_a_guest_whose_statistics_flutter_expires)
 {
 	struct memcg_knobs zero = soft(0);
@@ -1382,6 +1398,7 @@ int main(void)
 	tcase_add_test(t, the_tree_over_its_max_is_the_pools_own_need);
 	tcase_add_test(t, shares_below_wm_min_that_cannot_come_in_time_are_passed_on);
 	tcase_add_test(t, a_dead_balloon_with_a_long_way_is_given_up_when_it_does_not_move);
+	tcase_add_test(t, a_slow_balloon_that_moves_at_its_deadline_gets_the_time_it_takes);
 	tcase_add_test(t, an_ask_of_a_guest_whose_statistics_flutter_expires);
 	tcase_add_test(t, growth_of_another_shows_what_came_to_a_host_pool);
 	tcase_add_test(t,
