@@ -18,7 +18,13 @@
 
 struct core;
 
-enum core_log_level { CORE_LOG_ERROR, CORE_LOG_WARNING, CORE_LOG_NOTICE, CORE_LOG_INFO, CORE_LOG_DEBUG };
+enum core_log_level {
+	CORE_LOG_ERROR,
+	CORE_LOG_WARNING,
+	CORE_LOG_NOTICE,
+	CORE_LOG_INFO,
+	CORE_LOG_DEBUG
+};
 
 /* Knobs of a group, from the configuration. */
 struct core_group_knobs {
@@ -29,7 +35,7 @@ struct core_group_knobs {
 struct core_config {
 	struct engine_config engine; /* loosens and granule are set from the backend */
 
-	bool pool_host;     /* else set_size */
+	bool pool_host;	    /* else set_size */
 	uint64_t pool_size; /* bytes */
 	bool reserve_set;
 	uint64_t reserve; /* bytes; not set: the larger of 2 GiB and 3 % */
@@ -45,16 +51,16 @@ struct core_config {
 	uint64_t stats_period_s;
 
 	/* Called with what an operator should read; vm NULL: about no VM. */
-	void (*log)(void *ctx, enum core_log_level level, const struct hv_uuid *vm, const char *name,
-		const char *message);
+	void (*log)(void *ctx, enum core_log_level level, const struct hv_uuid *vm,
+		const char *name, const char *message);
 	void *log_ctx;
 };
 
 void core_config_default(struct core_config *ret_config);
 
 /* Every tick, after it ran: for recordings. error: what engine_tick() returned. */
-typedef void core_tick_fn(void *ctx, const struct engine_input *input, int error,
-	const struct engine_output *output);
+typedef void core_tick_fn(
+	void *ctx, const struct engine_input *input, int error, const struct engine_output *output);
 
 /* A group or VM has that id; uuid NULL for a group. Told before the tick that brings it. */
 typedef void core_name_fn(void *ctx, uint64_t id, const struct hv_uuid *uuid, const char *name);
@@ -63,7 +69,8 @@ typedef void core_name_fn(void *ctx, uint64_t id, const struct hv_uuid *uuid, co
  * The backend is only read for its name, loosens and granule. The config is copied. -ENOMEM;
  * -EINVAL: an interval of 0, a set pool without size, or what engine_new() refuses.
  */
-int core_new(const struct core_config *config, const struct hv_backend *backend, struct core **ret_core);
+int core_new(
+	const struct core_config *config, const struct hv_backend *backend, struct core **ret_core);
 void core_free(struct core *core);
 void core_on_tick(struct core *core, core_tick_fn *tick, core_name_fn *name, void *ctx);
 
@@ -99,16 +106,16 @@ struct core_vm_view {
 	uint64_t id;
 	struct hv_uuid uuid;
 	const char *name;
-	const char *group;           /* path */
-	const char *soft_source;     /* "metadata", "memtune", "default", "none" */
+	const char *group;	 /* path */
+	const char *soft_source; /* "metadata", "memtune", "default", "none" */
 	bool answering;
-	uint64_t samples;            /* balloon statistics read since it was adopted */
+	uint64_t samples; /* balloon statistics read since it was adopted */
 	struct engine_view engine;
 };
 
 /* VMs in the order of their names. fn returns false to stop. */
-void core_for_each_vm(const struct core *core, bool (*fn)(void *ctx, const struct core_vm_view *vm),
-	void *ctx);
+void core_for_each_vm(
+	const struct core *core, bool (*fn)(void *ctx, const struct core_vm_view *vm), void *ctx);
 /* -ENOENT. */
 int core_vm(const struct core *core, uint64_t id, struct core_vm_view *ret_vm);
 
@@ -125,8 +132,8 @@ struct core_status {
 	bool act, connected;
 	const char *backend;
 	struct engine_pool_view pool; /* pages */
-	uint64_t ticks, hung;         /* hung: calls past their deadline */
-	uint64_t last_tick;           /* its time */
+	uint64_t ticks, hung;	      /* hung: calls past their deadline */
+	uint64_t last_tick;	      /* its time */
 };
 void core_status(const struct core *core, struct core_status *ret_status);
 
@@ -141,7 +148,12 @@ void core_reclaim_cancel(struct core *core, uint64_t job);
 
 struct core_job {
 	uint64_t root, wanted, came, owed;
-	enum core_job_state { CORE_JOB_RUNNING, CORE_JOB_DONE, CORE_JOB_SHORT, CORE_JOB_CANCELLED } state;
+	enum core_job_state {
+		CORE_JOB_RUNNING,
+		CORE_JOB_DONE,
+		CORE_JOB_SHORT,
+		CORE_JOB_CANCELLED
+	} state;
 };
 /* -ENOENT; finished jobs are remembered for a while (the last 64). */
 int core_job(const struct core *core, uint64_t job, struct core_job *ret_job);

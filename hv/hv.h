@@ -49,7 +49,8 @@ void hv_uuid_format(const struct hv_uuid *uuid, char *text);
 int hv_uuid_parse(const char *text, struct hv_uuid *ret_uuid);
 bool hv_uuid_equal(const struct hv_uuid *a, const struct hv_uuid *b);
 
-/* Longest VM name and group path that are taken; longer ones are cut by no one: they are refused. */
+/* Longest VM name and group path that are taken; longer ones are cut by no one: they are refused.
+ */
 #define HV_NAME_MAX  255
 #define HV_GROUP_MAX 1023
 
@@ -83,14 +84,16 @@ struct hv_knobs {
 struct hv_info {
 	struct hv_uuid uuid;
 	char *name;
-	uint64_t maximum;       /* the domain's maximum memory */
-	uint64_t ceiling;       /* recorded by an earlier ballast; 0: none */
-	bool balloon;           /* has a balloon device */
-	uint64_t stats_period_s; /* 0: the statistics are switched off */
+	uint64_t maximum;	  /* the domain's maximum memory */
+	uint64_t ceiling;	  /* recorded by an earlier ballast; 0: none */
+	bool balloon;		  /* has a balloon device */
+	uint64_t stats_period_s;  /* 0: the statistics are switched off */
 	struct hv_knobs metadata; /* ballast's own element */
-	struct hv_knobs memtune;  /* the soft limit of the inactive configuration, else the live one */
-	char *partition;          /* the hypervisor's own grouping, "/machine"; NULL: none */
-	char *problem; /* what of the metadata was refused, and why, for the operator; NULL: nothing */
+	struct hv_knobs
+		memtune; /* the soft limit of the inactive configuration, else the live one */
+	char *partition; /* the hypervisor's own grouping, "/machine"; NULL: none */
+	char *problem; /* what of the metadata was refused, and why, for the operator; NULL: nothing
+			*/
 };
 
 /* Balloon statistics of one VM; a figure that was not told has its bit unset. */
@@ -107,7 +110,8 @@ struct hv_stats {
 	unsigned int known; /* enum hv_stat */
 	uint64_t actual, unused, usable, disk_caches;
 	uint64_t swap_in;     /* bytes since the guest's boot */
-	uint64_t last_update; /* the guest's last answer, seconds of any clock: only its moving counts */
+	uint64_t last_update; /* the guest's last answer, seconds of any clock: only its moving
+				 counts */
 };
 
 /* The host's view of a VM's process. */
@@ -115,12 +119,12 @@ struct hv_process {
 	struct hv_uuid uuid;
 	bool known, swap_known;
 	uint64_t resident, swapped; /* of the guest's memory */
-	uint64_t overhead;          /* of the process beside it */
+	uint64_t overhead;	    /* of the process beside it */
 };
 
 struct hv_host {
 	bool known;
-	uint64_t total;     /* less huge pages */
+	uint64_t total;	    /* less huge pages */
 	uint64_t available; /* without swapping */
 };
 
@@ -131,17 +135,18 @@ enum hv_call_type {
 	HV_INFO,    /* of a VM: HV_EVENT_INFO */
 	HV_STATS,   /* of a VM: HV_EVENT_STATS */
 	HV_PERIOD,  /* switch a VM's statistics on (period_s), live only: HV_EVENT_DONE */
-	HV_TARGET,  /* record the ceiling where it is another, then set the target, live only: DONE */
+	HV_TARGET,  /* record the ceiling where it is another, then set the target, live only: DONE
+		     */
 	HV_PROCESS, /* of all VMs that are not off, together: HV_EVENT_PROCESS. Never hangs. */
 	HV_HOST,    /* the host's memory: HV_EVENT_HOST. Never hangs. */
 };
 
 struct hv_call {
 	enum hv_call_type type;
-	uint64_t token;      /* the caller's; the answering event has it */
-	struct hv_uuid uuid; /* of a VM's call */
+	uint64_t token;		  /* the caller's; the answering event has it */
+	struct hv_uuid uuid;	  /* of a VM's call */
 	uint64_t target, ceiling; /* HV_TARGET, bytes */
-	uint64_t period_s;        /* HV_PERIOD */
+	uint64_t period_s;	  /* HV_PERIOD */
 };
 
 /* ---- events ---- */
@@ -155,13 +160,15 @@ enum hv_event_type {
 	HV_EVENT_PROCESS,
 	HV_EVENT_HOST,
 	HV_EVENT_DONE,
-	/* By themselves, without token. A VM's events may be lost: a listing finds what they told. */
-	HV_EVENT_CHANGED,  /* started, stopped, paused, defined, renamed, metadata: look at it anew */
+	/* By themselves, without token. A VM's events may be lost: a listing finds what they told.
+	 */
+	HV_EVENT_CHANGED,  /* started, stopped, paused, defined, renamed, metadata: look at it anew
+			    */
 	HV_EVENT_REBOOTED, /* the guest starts over; its balloon is full size again */
 	HV_EVENT_BALLOON,  /* actual changed */
 	HV_EVENT_PRESSURE, /* the host's memory is under pressure (PSI) */
-	HV_EVENT_DOWN,     /* the connection is lost */
-	HV_EVENT_UP,       /* it is there (again) */
+	HV_EVENT_DOWN,	   /* the connection is lost */
+	HV_EVENT_UP,	   /* it is there (again) */
 };
 
 struct hv_event {
@@ -200,9 +207,9 @@ struct hv_params {
 };
 
 struct hv_backend {
-	const char *name;    /* "libvirt" */
-	bool loosens;        /* deflated pages stay with the host until the guest touches them */
-	uint64_t granule;    /* bytes; the least that is asked of a VM */
+	const char *name; /* "libvirt" */
+	bool loosens;	  /* deflated pages stay with the host until the guest touches them */
+	uint64_t granule; /* bytes; the least that is asked of a VM */
 
 	/* Whether this backend is meant by the URI. Never blocks. */
 	bool (*handles)(const char *uri);
@@ -211,7 +218,8 @@ struct hv_backend {
 	int (*open)(const struct hv_params *params, struct hv **ret_hv);
 	void (*close)(struct hv *hv); /* takes NULL */
 
-	/* For poll(2), POLLIN; the same for the whole life; -1: next() is to be called in any case. */
+	/* For poll(2), POLLIN; the same for the whole life; -1: next() is to be called in any case.
+	 */
 	int (*fd)(struct hv *hv);
 
 	/* -EAGAIN: too many calls are out; -EINVAL. The call is copied. */

@@ -79,7 +79,7 @@ START_TEST(gifts_are_in_proportion_in_whole_granules_and_to_no_one_more_than_it_
 	balance_share(g, 3, MIB(400) - 1, MIB(1), MIB(1));
 	ck_assert_uint_eq(g[0].gift, MIB(299));
 	ck_assert_uint_eq(g[1].gift, MIB(100)); /* all of it */
-	g[1].demand = MIB(1) / 2; /* the last half granule may be given */
+	g[1].demand = MIB(1) / 2;		/* the last half granule may be given */
 	balance_share(g, 3, MIB(500), MIB(1), MIB(1));
 	ck_assert_uint_eq(g[1].gift, MIB(1) / 2);
 	balance_share(g + 1, 1, MIB(1) / 2, MIB(1), MIB(1));
