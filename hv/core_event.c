@@ -346,13 +346,19 @@ static void drop_all_targets(struct core *core)
 
 static void on_down(struct core *core, uint64_t now, const struct hv_event *event)
 {
+	const char *why = event->message ? event->message : "no reason was given";
 	struct core_vm *vm, *next;
 
 	if (core->connected)
 		core_say(core, CORE_LOG_ERROR, NULL,
 			"the connection to %s is lost: %s; nothing is asked of VMs until it is "
 			"there again",
-			core->backend, event->message ? event->message : "no reason was given");
+			core->backend, why);
+	else if (!core->said_unreachable)
+		core_say(core, CORE_LOG_ERROR, NULL,
+			"cannot connect to %s: %s; it is tried again, with pauses of up to 30 s",
+			core->backend, why);
+	core->said_unreachable = true;
 	core->connected = false;
 	drop_all_targets(core);
 	HASH_ITER (hh, core->vms, vm, next) {
@@ -368,6 +374,7 @@ static void on_up(struct core *core, uint64_t now)
 
 	core_say(core, CORE_LOG_NOTICE, NULL, "connected to %s", core->backend);
 	core->connected = true;
+	core->said_unreachable = false;
 	core->resync_due = core->retry_at = now;
 	core->list.wake = true;
 	drop_all_targets(core);

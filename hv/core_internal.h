@@ -221,6 +221,7 @@ struct core {
 
 	uint64_t now;
 	bool connected;
+	bool said_unreachable; /* and why: said once until it is reached */
 	bool listed; /* at least once: who comes now has come while we watch */
 
 	struct core_vm *vms, *vms_by_id;
