@@ -101,6 +101,8 @@ static void on_listed(struct core *core, uint64_t now, const struct hv_event *ev
 	core->list.failing = false;
 
 	core->list_nr++;
+	if (!core->listed_at)
+		core->listed_at = now ? now : 1;
 	for (size_t i = 0; i < event->listed.nr; i++)
 		sort |= take_listed(core, now, &event->listed.vms[i]);
 	HASH_ITER (hh, core->vms, vm, next) {
@@ -164,6 +166,9 @@ static void on_process(struct core *core, uint64_t now, const struct hv_event *e
 	HASH_ITER (hh, core->vms, vm, next) {
 		if (vm->process_nr != core->process_nr)
 			vm->process.known = false;
+		if (!vm->looked)
+			core_vm_dirty(core, vm);
+		vm->looked = true;
 		core_vm_assess(core, vm, now);
 	}
 }

@@ -98,8 +98,8 @@ static void say_below_min(struct core *core, const struct engine_event *event)
 		return;
 	core->below_min = true;
 	core_say(core, CORE_LOG_ERROR, NULL,
-		"memory is nearly gone: %s free, below wm-min %s; all steps are taken at once, "
-		"without pauses",
+		"memory is nearly gone: %s free, below wm-min %s; steps are larger, and what "
+		"comes too late is asked of others",
 		size_format_signed(event->b * (int64_t)POLICY_PAGE_SIZE, text, sizeof(text)),
 		SIZE(event->a));
 }

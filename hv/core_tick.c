@@ -181,6 +181,9 @@ static int tell_vm(struct core *core, struct core_vm *vm, struct core_input *inp
 		r = add_change(input, &gone);
 	if (r < 0 || vm->gone || !vm->has_info)
 		return r;
+	/* It would count in full until it is looked at, which is at once: nobody pays for that. */
+	if (!vm->told.id && !vm->looked)
+		return 0;
 	r = is_new ? bring_vm(core, vm, input) : change_vm(core, vm, input);
 	if (r < 0)
 		return r;
@@ -194,6 +197,24 @@ static int tell_vm(struct core *core, struct core_vm *vm, struct core_input *inp
 		!core_same_sample(&sample, &vm->told.sample))
 		r = add_sample(input, &sample);
 	return r;
+}
+
+/*
+ * Whether the picture of the host is whole: until then the pool is not known, and nothing is
+ * decided on what is left out.
+ */
+static bool all_seen(const struct core *core, uint64_t now)
+{
+	struct core_vm *vm, *next;
+
+	if (!core->listed_at)
+		return false;
+	if (now >= core->listed_at + core->config.lane_us)
+		return true;
+	HASH_ITER (hh, core->vms, vm, next)
+		if (!vm->gone && !vm->looked)
+			return false;
+	return true;
 }
 
 static int build(struct core *core, struct core_input *input)
@@ -426,6 +447,8 @@ int core_tick(struct core *core, uint64_t now)
 
 	core->ticked = true;
 	core->last_tick = now;
+	if (!core->settled)
+		core->settled = all_seen(core, now);
 	r = build(core, in);
 	if (r < 0) {
 		struct core_group *group, *next;
@@ -437,7 +460,7 @@ int core_tick(struct core *core, uint64_t now)
 	tell_names(core, in);
 	input = (struct engine_input){
 		.now = now,
-		.pool = core->pool_changed ? &core->pool : NULL,
+		.pool = core->pool_changed && core->settled ? &core->pool : NULL,
 		.changes = in->changes,
 		.nr_changes = in->nr_changes,
 		.samples = in->samples,
@@ -451,7 +474,7 @@ int core_tick(struct core *core, uint64_t now)
 	if (core->on_tick)
 		core->on_tick(core->on_ctx, &input, r, &output);
 	core->ticks++;
-	core->pool_changed = false;
+	core->pool_changed &= !core->settled;
 	settle(core, in, r);
 
 	core->engine_next = output.next;

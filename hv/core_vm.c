@@ -344,7 +344,8 @@ void core_vm_info(struct core *core, struct core_vm *vm, uint64_t now, const str
 	}
 	if (!vm->has_info)
 		vm->lane.want_stats = info->balloon && vm->ran;
-	if (!info->balloon) { /* fixed size */
+	core->process.wake |= !vm->has_info; /* it is told to the engine with what it uses */
+	if (!info->balloon) {		     /* fixed size */
 		core_vm_actual(vm, info->maximum);
 	}
 	vm->knobs = resolved.knobs;

@@ -7,10 +7,12 @@
 #include <config.h>
 
 #include <errno.h>
+#include <fcntl.h>
 #include <getopt.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "common/log.h"
 #include "hv/ballastd/config.h"
@@ -226,6 +228,18 @@ static const struct hv_backend *find_backend(const char *uri)
 	return NULL;
 }
 
+/* Started with a standard descriptor closed, a file of ours would get its number, and the log. */
+static void fill_standard_descriptors(void)
+{
+	int fd;
+
+	do {
+		fd = open("/dev/null", O_RDWR);
+	} while (fd >= 0 && fd <= STDERR_FILENO);
+	if (fd > STDERR_FILENO)
+		close(fd);
+}
+
 int main(int argc, char **argv)
 {
 	struct options options = { 0 };
@@ -233,6 +247,7 @@ int main(int argc, char **argv)
 	struct config *config = NULL;
 	int status, r;
 
+	fill_standard_descriptors();
 	if (!read_options(argc, argv, &options, &status))
 		return status;
 	log_open("ballastd", options.debug ? LOG_LEVEL_DEBUG : LOG_LEVEL_INFO);

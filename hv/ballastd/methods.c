@@ -176,6 +176,21 @@ static int do_status(void *ctx, struct control_client *client, struct json_objec
 		views_status(m->params.core, m->params.now(m->params.ctx)), ret_result, error);
 }
 
+/* Figures before the first look at the host would be invented. */
+static bool not_seen_yet(const struct core *core, struct control_error *error)
+{
+	struct core_status status;
+
+	core_status(core, &status);
+	if (status.pool.known)
+		return false;
+	control_fail(error, CONTROL_NOT_YET,
+		status.connected
+			? "the host's memory is not known yet; try again in a moment"
+			: "the daemon has not reached the hypervisor yet; its log says why");
+	return true;
+}
+
 static int do_plan(void *ctx, struct control_client *client, struct json_object *params,
 	struct json_object **ret_result, struct control_error *error)
 {
@@ -187,10 +202,11 @@ static int do_plan(void *ctx, struct control_client *client, struct json_object 
 	if (check_params(params, size_params, error) < 0 || get_size(params, &pages, error) < 0 ||
 		get_group(m->params.core, params, &root, error) < 0)
 		return -1;
+	if (not_seen_yet(m->params.core, error))
+		return -1;
 	r = engine_plan(core_engine(m->params.core), root, pages, &plan);
 	if (r < 0)
-		return control_fail(error, CONTROL_NOT_YET,
-			"the daemon has not seen the host yet; try again in a moment");
+		return control_fail(error, CONTROL_INTERNAL, "cannot plan: %s", strerror(-r));
 	return answer(views_plan(m->params.core, core_name(m->params.core, root), &plan),
 		ret_result, error);
 }
@@ -263,6 +279,8 @@ static int do_reclaim(void *ctx, struct control_client *client, struct json_obje
 	if (count_jobs(m, client) >= METHODS_JOBS_MAX)
 		return control_fail(error, CONTROL_TOO_MANY, "%d jobs of this client are running",
 			METHODS_JOBS_MAX);
+	if (not_seen_yet(core, error))
+		return -1;
 	r = core_reclaim(core, root, pages, &id);
 	if (r == -EAGAIN)
 		return control_fail(

@@ -221,14 +221,20 @@ static int watch_signals(struct shell *shell)
 	return r < 0 ? r : 0;
 }
 
+/* After the control socket, whose lock says that no other daemon is writing there. */
 static int open_record(struct shell *shell)
 {
 	const char *path = shell->params->record;
+	struct stat st;
 	FILE *stream;
 	int r;
 
 	if (!path)
 		return 0;
+	if (stat(path, &st) == 0 && (S_ISFIFO(st.st_mode) || S_ISSOCK(st.st_mode))) {
+		log_write(LOG_LEVEL_ERROR, NULL, "cannot record to %s: that is no file", path);
+		return -EINVAL;
+	}
 	stream = fopen(path, "we");
 	r = stream ? record_new(stream, engine_config(core_engine(shell->core)), &shell->record)
 		   : -errno;
@@ -257,7 +263,7 @@ static int open_core(struct shell *shell)
 	if (r < 0)
 		return r;
 	core_on_tick(shell->core, on_tick, on_name, shell);
-	return open_record(shell);
+	return 0;
 }
 
 static int open_control(struct shell *shell)
@@ -358,6 +364,9 @@ int shell_run(const struct shell_params *params)
 	if (r < 0)
 		goto out;
 	r = open_control(&shell);
+	if (r < 0)
+		goto out;
+	r = open_record(&shell);
 	if (r < 0)
 		goto out;
 	r = open_backend(&shell);

@@ -151,7 +151,7 @@ static void put_sample(struct json_object *object, const struct engine_view *vie
 		put_pages(object, "overhead", sample->overhead, r);
 	if (vm_knows(sample, VM_ACTUAL))
 		put_pages(object, "actual", sample->actual, r);
-	if (set->guest_used != UINT64_MAX)
+	if (set->used_known)
 		put_pages(object, "guest_used", set->guest_used, r);
 	put_pages_if(object, "floor", set->floor, r);
 	put_pages_if(object, "margin", set->margin, r);
