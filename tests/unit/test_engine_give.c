@@ -655,6 +655,122 @@ START_TEST(actual_rests_once_it_stood_still_for_the_time_of_a_rest)
 }
 END_TEST
 
+/* The tick at which the next action of that kind comes, counted from now; 0: not within nr. */
+static unsigned int ticks_until(uint64_t id, enum engine_reason_type type, unsigned int nr)
+{
+	for (unsigned int i = 1; i <= nr; i++) {
+		world_tick(&w);
+		if (world_action(&w, id) && world_action(&w, id)->reason.type == type)
+			return i;
+	}
+	return 0;
+}
+
+START_TEST(hold_times_end_with_the_tick_at_which_they_are_over)
+{
+	nothing_loosens();
+	setup_pool(MIB(1000));
+	capped(2, MIB(500), MIB(200), &none);
+	world_add(&w, 3, MEMCG_ROOT_ID, MIB(800), MIB(700), &none); /* 20 above wm_high */
+	ck_assert_uint_ne(ticks_until(2, ENGINE_GIFT, 50), 0);
+	/* Nobody took it: after 10 s it is no promise any more, and the next may be made. */
+	ck_assert_uint_eq(ticks_until(2, ENGINE_GIFT, 200), 100);
+	world_vm(&w, 2)->refuses = true;
+	ck_assert_uint_eq(ticks_until(2, ENGINE_GIFT, 200), 100);
+	ck_assert_uint_eq(
+		ticks_until(2, ENGINE_GIFT, 200), 101); /* the refusal came a tick later */
+}
+END_TEST
+
+START_TEST(a_contended_vm_may_give_with_the_tick_at_which_its_hold_time_is_over)
+{
+	nothing_loosens();
+	setup_pool(MIB(1000));
+	capped(2, MIB(500), MIB(300), &none);
+	world_add(&w, 3, MEMCG_ROOT_ID, MIB(700), MIB(640), &none);
+	world_ticks(&w, 50);
+	world_vm(&w, 2)->actual = world_vm(&w, 2)->stops_at = MIB(350);
+	while (!world_count(&w, ENGINE_EVENT_CONTENDED))
+		world_tick(&w);
+	world_ticks(&w, 99);
+	ck_assert_int_eq(world_view(&w, 2).hold, RECLAIM_HOLD_CONTENDED);
+	world_tick(&w);
+	ck_assert_int_eq(world_view(&w, 2).hold, RECLAIM_HOLD_NONE);
+}
+END_TEST
+
+START_TEST(a_granule_is_worth_a_feed_and_less_is_not)
+{
+	nothing_loosens();
+	config.bounds.margin_at_least = MIB(20);
+	setup_pool(MIB(660));
+	capped(2, MIB(301), MIB(300), &none);
+	capped(3, MIB(301) - 1, MIB(300), &none);
+	world_vm(&w, 2)->anon = world_vm(&w, 3)->anon = MIB(290);
+	world_ticks(&w, 50);
+	ck_assert_uint_eq(actions_of(2, ENGINE_FEED), 1);
+	ck_assert_uint_eq(actions_of(3, ENGINE_FEED), 0);
+}
+END_TEST
+
+START_TEST(a_granule_is_worth_loosening_and_less_is_not)
+{
+	setup_pool(MIB(660));
+	capped(2, MIB(301), MIB(300), &none);
+	capped(3, MIB(301) - 1, MIB(300), &none);
+	world_ticks(&w, 50);
+	ck_assert_uint_eq(actions_of(2, ENGINE_LOOSEN), 1);
+	ck_assert_uint_eq(actions_of(3, ENGINE_LOOSEN), 0);
+}
+END_TEST
+
+START_TEST(a_granule_above_wm_high_is_given_to_who_misses_no_more)
+{
+	nothing_loosens();
+	setup_pool(MIB(1000));
+	capped(2, MIB(201), MIB(200), &none);
+	world_add(&w, 3, MEMCG_ROOT_ID, MIB(800), MIB(719) + 1, &none);
+	world_ticks(&w, 50); /* a page less than a granule above */
+	ck_assert_uint_eq(world_vm(&w, 2)->commands, 0);
+	world_vm(&w, 3)->resident = MIB(719);
+	world_tick(&w);
+	ck_assert_uint_eq(actions_of(2, ENGINE_GIFT), 1);
+}
+END_TEST
+
+START_TEST(a_feed_promises_what_lies_beyond_the_target_that_it_had)
+{
+	struct engine_pool_view p;
+
+	nothing_loosens();
+	config.bounds.margin_at_least = MIB(20);
+	setup_pool(MIB(500));
+	capped(2, MIB(300), MIB(200), &none);
+	world_vm(&w, 2)->resident = MIB(100); /* half of what it may use was never touched */
+	world_add(&w, 3, MEMCG_ROOT_ID, MIB(400), MIB(365), &none);
+	world_ticks(&w, 40); /* free 35: in the band of 25 and 40 */
+	world_vm(&w, 2)->anon = MIB(190);
+	world_tick(&w);
+	ck_assert_int_eq(world_action(&w, 2)->reason.type, ENGINE_FEED);
+	engine_pool_view(w.engine, &p);
+	ck_assert_uint_eq(p.gifts, MIB(100));
+}
+END_TEST
+
+START_TEST(a_group_at_its_max_is_not_over_it)
+{
+	struct memcg_knobs max = none;
+
+	setup_pool(MIB(2000));
+	max.max = MIB(300);
+	world_group(&w, 10, MEMCG_ROOT_ID, &max);
+	world_add(&w, 2, 10, MIB(400), MIB(310), &none);
+	world_ticks(&w, 40);
+	ck_assert_uint_eq(world_view(&w, 10).usage, MIB(300));
+	ck_assert_uint_eq(actions_of(2, ENGINE_LOOSEN), 1);
+}
+END_TEST
+
 int main(void)
 {
 	Suite *s = suite_create("engine_give");
@@ -685,10 +801,10 @@ int main(void)
 	tcase_add_test(t, what_is_asked_once_more_is_not_below_a_min_that_was_raised);
 	tcase_add_test(t, a_guest_that_is_not_managed_is_not_asked_once_more);
 	tcase_add_test(t, a_rest_above_the_ceiling_is_neither_promised_nor_taken_away);
-	tcase_add_test(t, a_rest_above_a_max_below_the_ceiling_is_no_wish);
 	tcase_add_test(t, many_capped_guests_share_what_is_too_little_for_each_of_them);
 	tcase_add_test(t, a_refusal_of_the_last_gift_is_not_forgotten);
 	tcase_add_test(t, a_rebooted_guest_whose_loosening_got_lost_is_told_its_ceiling_again);
+	tcase_add_test(t, a_rest_above_a_max_below_the_ceiling_is_no_wish);
 	tcase_add_test(t, a_rest_a_granule_below_the_lowest_target_is_a_wish_and_less_is_not);
 	tcase_add_test(t, actual_above_a_recorded_ceiling_becomes_the_ceiling);
 	tcase_add_test(t, gifts_wait_for_an_ask_that_was_not_taken_up);
@@ -699,6 +815,13 @@ int main(void)
 	tcase_add_test(t, a_rest_at_the_ceiling_is_no_wish);
 	tcase_add_test(t, a_balloon_that_deflates_slowly_wishes_nothing);
 	tcase_add_test(t, actual_rests_once_it_stood_still_for_the_time_of_a_rest);
+	tcase_add_test(t, hold_times_end_with_the_tick_at_which_they_are_over);
+	tcase_add_test(t, a_contended_vm_may_give_with_the_tick_at_which_its_hold_time_is_over);
+	tcase_add_test(t, a_granule_is_worth_a_feed_and_less_is_not);
+	tcase_add_test(t, a_granule_is_worth_loosening_and_less_is_not);
+	tcase_add_test(t, a_granule_above_wm_high_is_given_to_who_misses_no_more);
+	tcase_add_test(t, a_feed_promises_what_lies_beyond_the_target_that_it_had);
+	tcase_add_test(t, a_group_at_its_max_is_not_over_it);
 	suite_add_tcase(s, t);
 	srunner_set_tap(sr, "-");
 	srunner_run_all(sr, CK_SILENT);

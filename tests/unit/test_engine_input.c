@@ -277,6 +277,16 @@ START_TEST(changes_that_cannot_be_are_refused_and_leave_nothing_behind)
 }
 END_TEST
 
+START_TEST(figures_at_the_largest_that_there_is_are_taken)
+{
+	struct engine_change c = vm_new(3, MEMCG_ROOT_ID, PAGES_UNLIMITED);
+
+	c.attrs.ceiling = c.attrs.agent_floor = PAGES_UNLIMITED;
+	ck_assert_int_eq(change(&c), 0);
+	ck_assert_uint_eq(world_view(&w, 3).usage, PAGES_UNLIMITED);
+}
+END_TEST
+
 START_TEST(the_root_alone_does_not_go)
 {
 	struct engine_change c = { .type = ENGINE_GROUP_GONE, .id = MEMCG_ROOT_ID };
@@ -848,6 +858,7 @@ int main(void)
 	tcase_add_test(t, watermarks_of_two_kinds_are_made_to_ascend);
 	tcase_add_test(t, figures_of_a_pool_that_cannot_be_make_it_unknown);
 	tcase_add_test(t, changes_that_cannot_be_are_refused_and_leave_nothing_behind);
+	tcase_add_test(t, figures_at_the_largest_that_there_is_are_taken);
 	tcase_add_test(t, the_root_alone_does_not_go);
 	tcase_add_test(t, the_first_error_is_told_and_all_else_is_done);
 	tcase_add_test(t, samples_that_cannot_be_are_refused_and_the_last_one_stands);
