@@ -209,9 +209,11 @@ static bool stuck(struct engine *e, struct vm *vm, bool applied)
 		ask->moved = e->now;
 	}
 	until = ask->moved + e->config.ask_deadline_us + step;
+	if (e->now >= until)
+		return true;
 	if (until < ask->deadline)
 		engine_by(e, until);
-	return e->now >= until;
+	return false;
 }
 
 /*

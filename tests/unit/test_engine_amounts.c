@@ -506,6 +506,7 @@ static void run(uint64_t seed, void (*promise)(void))
 	for (tick_now = 0; tick_now < TICKS; tick_now++) {
 		disturb();
 		world_tick(&w);
+		HOLDS(w.out.next > w.now, "to be ticked again at once");
 		promise();
 	}
 	world_close(&w);

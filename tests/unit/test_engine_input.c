@@ -657,6 +657,10 @@ START_TEST(the_last_reasons_are_remembered_newest_first)
 	world_add(&w, 2, MEMCG_ROOT_ID, MIB(2000), MIB(490), &none);
 	w.changes[0].attrs.ceiling = MIB(2000);
 	world_vm(&w, 2)->speed = MIB(40);
+	w.pool.known = false;
+	world_tick(&w);
+	ck_assert_uint_eq(engine_reasons(w.engine, 2, r, 16), 0);
+	w.pool.known = true;
 	for (int i = 0; i < 20; i++) {
 		w.pool.size = MIB(i % 2 ? 500 : 5000);
 		world_ticks(&w, 20);

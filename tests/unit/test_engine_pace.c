@@ -127,23 +127,31 @@ START_TEST(of_what_is_too_much_the_last_step_ends_first)
 {
 	struct memcg_knobs over = soft(MIB(100));
 
-	world_open(&w, &config, MIB(1000));
-	world_add(&w, 2, MEMCG_ROOT_ID, MIB(500), MIB(150), &over);
-	world_add(&w, 3, MEMCG_ROOT_ID, MIB(500), MIB(430), &none);
-	world_add(&w, 4, MEMCG_ROOT_ID, MIB(500), MIB(410), &none);
-	world_state(&w, 4, ENGINE_VM_NO_DEVICE);
-	world_vm(&w, 2)->speed = world_vm(&w, 3)->speed = 0;
-	world_tick(&w); /* need 70: 50 of the excess, 20 in step 3 */
-	ck_assert_uint_eq(world_view(&w, 2).owed, MIB(50));
-	ck_assert_uint_eq(world_view(&w, 3).owed, MIB(20));
-	world_vm(&w, 4)->resident -= MIB(15);
-	world_tick(&w);
-	ck_assert_uint_eq(world_view(&w, 2).owed, MIB(50));
-	ck_assert_uint_eq(world_view(&w, 3).owed, MIB(5));
-	world_vm(&w, 4)->resident -= MIB(15);
-	world_tick(&w);
-	ck_assert_uint_eq(world_view(&w, 2).owed, MIB(40));
-	ck_assert_uint_eq(world_view(&w, 3).owed, 0);
+	for (uint64_t first = 2; first <= 3; first++) { /* whoever was added first */
+		const uint64_t excess = first, other = 5 - first;
+
+		world_open(&w, &config, MIB(1000));
+		for (uint64_t id = 2; id <= 3; id++) {
+			world_add(&w, id, MEMCG_ROOT_ID, MIB(500),
+				id == excess ? MIB(150) : MIB(430), id == excess ? &over : &none);
+			world_vm(&w, id)->speed = 0;
+		}
+		world_add(&w, 4, MEMCG_ROOT_ID, MIB(500), MIB(410), &none);
+		world_state(&w, 4, ENGINE_VM_NO_DEVICE);
+		world_tick(&w); /* need 70: 50 of the excess, 20 in step 3 */
+		ck_assert_uint_eq(world_view(&w, excess).owed, MIB(50));
+		ck_assert_uint_eq(world_view(&w, other).owed, MIB(20));
+		world_vm(&w, 4)->resident -= MIB(15);
+		world_tick(&w);
+		ck_assert_uint_eq(world_view(&w, excess).owed, MIB(50));
+		ck_assert_uint_eq(world_view(&w, other).owed, MIB(5));
+		world_vm(&w, 4)->resident -= MIB(15);
+		world_tick(&w);
+		ck_assert_uint_eq(world_view(&w, excess).owed, MIB(40));
+		ck_assert_uint_eq(world_view(&w, other).owed, 0);
+		if (first == 2)
+			world_close(&w);
+	}
 }
 END_TEST
 
@@ -189,6 +197,110 @@ START_TEST(a_share_that_waits_stays_its_vms)
 }
 END_TEST
 
+START_TEST(below_wm_min_steps_are_four_times_as_large)
+{
+	config.max_step = MIB(10);
+	two_guests(MIB(500), MIB(480)); /* free 20: wm_min, not below it */
+	ck_assert_uint_eq(world_view(&w, 2).target, MIB(490));
+	world_close(&w);
+	two_guests(MIB(500), MIB(480) + 1);
+	ck_assert_uint_eq(world_view(&w, 2).target, MIB(460));
+}
+END_TEST
+
+/* ---- when an ask is given up: of 100 MiB, 2 s at the speed it is taken for, and 5 s more ---- */
+
+static void asked_100(uint64_t maximum)
+{
+	struct memcg_knobs zero = soft(0);
+
+	world_open(&w, &config, MIB(4000));
+	world_add(&w, 2, MEMCG_ROOT_ID, maximum, MIB(300), &zero);
+	world_vm(&w, 2)->speed = 0;
+	world_reclaim(&w, 7, 2, MIB(100));
+	world_tick(&w);
+	ck_assert_uint_eq(world_view(&w, 2).owed, MIB(100));
+}
+
+/* The balloon moves so far, by itself, in the tick that comes. */
+static void moves(uint64_t pages)
+{
+	struct world_vm *vm = world_vm(&w, 2);
+
+	vm->actual -= pages;
+	vm->resident = pages_min(vm->resident, vm->actual);
+	world_tick(&w);
+}
+
+/* The tick, counted from now, with which the ask fails; 0: not within nr. */
+static unsigned int fails_in(unsigned int nr)
+{
+	for (unsigned int i = 1; i <= nr; i++) {
+		world_tick(&w);
+		if (world_count(&w, ENGINE_EVENT_ASK_FAILED))
+			return i;
+	}
+	return 0;
+}
+
+START_TEST(an_ask_that_brings_nothing_fails_with_the_tick_of_its_deadline)
+{
+	asked_100(MIB(300));
+	ck_assert_uint_eq(fails_in(200), 70);
+}
+END_TEST
+
+START_TEST(a_balloon_that_moved_within_two_seconds_of_the_deadline_gets_more_time)
+{
+	asked_100(MIB(300));
+	world_ticks(&w, 49);
+	moves(MIB(20));
+	ck_assert_uint_eq(fails_in(20), 0);
+	world_close(&w);
+	asked_100(MIB(300));
+	world_ticks(&w, 48);
+	moves(MIB(20));
+	ck_assert_uint_eq(fails_in(21), 21);
+}
+END_TEST
+
+START_TEST(more_time_is_for_those_who_brought_an_eighth_of_what_is_left)
+{
+	asked_100(MIB(300));
+	world_ticks(&w, 59);
+	moves(MIB(100) / 9 - 1); /* 11.1 of 88.9 */
+	ck_assert_uint_eq(fails_in(10), 10);
+	world_close(&w);
+	asked_100(MIB(300));
+	world_ticks(&w, 59);
+	moves(MIB(100) / 9);
+	ck_assert_uint_eq(fails_in(10), 0);
+}
+END_TEST
+
+START_TEST(more_time_is_what_the_rest_takes_at_the_speed_that_it_shows)
+{
+	asked_100(MIB(300));
+	world_ticks(&w, 49);
+	moves(MIB(80)); /* by its deadline at 7 s: the other 20 take 1.75 s, and 5 s more */
+	ck_assert_uint_eq(fails_in(200), 138 - 50);
+}
+END_TEST
+
+START_TEST(a_balloon_with_a_long_way_that_stands_still_for_a_step_is_stuck)
+{
+	asked_100(MIB(1500)); /* 1300 MiB: a deadline at 31 s */
+	world_ticks(&w, 49);
+	moves(MIB(1) - 1); /* that is no move; 5 s and 256 MiB at 50 MiB/s */
+	ck_assert_uint_eq(fails_in(200), 102 - 50);
+	world_close(&w);
+	asked_100(MIB(1500));
+	world_ticks(&w, 49);
+	moves(MIB(1));
+	ck_assert_uint_eq(fails_in(200), 102);
+}
+END_TEST
+
 int main(void)
 {
 	Suite *s = suite_create("engine_pace");
@@ -205,6 +317,12 @@ int main(void)
 	tcase_add_test(t, of_what_is_too_much_the_last_step_ends_first);
 	tcase_add_test(t, what_waits_of_step_three_goes_to_an_excess_even_where_the_need_stays);
 	tcase_add_test(t, a_share_that_waits_stays_its_vms);
+	tcase_add_test(t, below_wm_min_steps_are_four_times_as_large);
+	tcase_add_test(t, an_ask_that_brings_nothing_fails_with_the_tick_of_its_deadline);
+	tcase_add_test(t, a_balloon_that_moved_within_two_seconds_of_the_deadline_gets_more_time);
+	tcase_add_test(t, more_time_is_for_those_who_brought_an_eighth_of_what_is_left);
+	tcase_add_test(t, more_time_is_what_the_rest_takes_at_the_speed_that_it_shows);
+	tcase_add_test(t, a_balloon_with_a_long_way_that_stands_still_for_a_step_is_stuck);
 	suite_add_tcase(s, t);
 	srunner_set_tap(sr, "-");
 	srunner_run_all(sr, CK_SILENT);
