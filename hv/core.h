@@ -24,7 +24,11 @@ enum core_log_level { CORE_LOG_ERROR, CORE_LOG_WARNING, CORE_LOG_NOTICE, CORE_LO
 struct core_group_knobs {
 	char *path; /* "/prod" */
 	struct memcg_knobs knobs;
+	enum hv_manage manage; /* of those below it, at most */
 };
+
+#define CORE_GROUP_KNOBS_NONE                                                                      \
+	((struct core_group_knobs){ .knobs = MEMCG_KNOBS_NONE, .manage = HV_MANAGE_ACT })
 
 struct core_config {
 	struct engine_config engine; /* loosens and granule are set from the backend */
@@ -36,6 +40,10 @@ struct core_config {
 
 	unsigned int default_soft_limit_percent; /* of a VM's maximum; 0: none */
 	bool guest_swap;
+	uint64_t max_rate; /* pages a second that a VM is asked; 0: any */
+	bool trust;	   /* an agent's floor may rise over the soft limit */
+	bool observe_stats; /* statistics are switched on in observe mode too */
+	uint64_t others_max; /* bytes that others on the host may take; 0: any */
 
 	struct core_group_knobs *groups;
 	size_t nr_groups;
@@ -82,6 +90,24 @@ int core_step(struct core *core, uint64_t now, const struct hv_call **ret_calls,
 	uint64_t *ret_next);
 
 /* ---- the operator's side ---- */
+
+/*
+ * While paused, as a whole or for a VM, nobody is asked for memory, running asks end, and giving
+ * back goes on. It is the caller's to keep over a restart. A VM need not be there. -ENOMEM.
+ */
+void core_pause(struct core *core, bool paused);
+int core_pause_vm(struct core *core, const struct hv_uuid *uuid, bool paused);
+bool core_paused(const struct core *core);
+/* Those that are paused by themselves; valid until the next core_pause_vm(). */
+size_t core_paused_vms(const struct core *core, const struct hv_uuid **ret_uuids);
+
+/*
+ * The VM, or all below the group, of that id get their ceilings back, and are not asked for
+ * engine_config.release_us. Returns how many; those that are not managed are left alone.
+ */
+size_t core_release(struct core *core, uint64_t root);
+/* Of whom a target is still to be set; who does not answer is not waited for. */
+size_t core_releasing(const struct core *core);
 
 /*
  * The id of a VM (name, UUID) or group (path; "/" is the pool). -ENOENT. -EEXIST: several VMs of
