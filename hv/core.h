@@ -127,7 +127,9 @@ struct core_vm_view {
 	const char *name;
 	const char *group;           /* path */
 	const char *soft_source;     /* "metadata", "memtune", "default", "none" */
+	enum hv_manage manage;
 	bool answering;
+	bool contended;		     /* somebody else moved its balloon up, lately */
 	uint64_t samples;            /* balloon statistics read since it was adopted */
 	struct engine_view engine;
 };
@@ -153,6 +155,9 @@ struct core_status {
 	struct engine_pool_view pool; /* pages */
 	uint64_t ticks, hung;         /* hung: calls past their deadline */
 	uint64_t last_tick;           /* its time */
+	bool paused; /* as a whole */
+	bool others_known, others_over;
+	uint64_t others; /* bytes that neither VMs nor huge pages have; of a host pool */
 };
 void core_status(const struct core *core, struct core_status *ret_status);
 

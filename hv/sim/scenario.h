@@ -29,6 +29,9 @@ struct scenario_step {
 		SCENARIO_FAULT,	  /* fault, of vm or of all: it has no uuid yet */
 		SCENARIO_RECLAIM, /* the operator asks for bytes of group or VM who */
 		SCENARIO_RESTART, /* the daemon is killed and starts anew */
+		SCENARIO_PAUSE,	  /* who is not asked from now on; "/": nobody is */
+		SCENARIO_RESUME,
+		SCENARIO_RELEASE, /* group or VM who gets all back */
 	} type;
 	struct sim_action action;
 	struct fault_rule fault;

@@ -182,14 +182,26 @@ void scenario_read_step(
 		step->action = action;
 }
 
-/* reclaim SIZE [of WHO], restart */
+static const struct {
+	const char *word;
+	enum scenario_step_type type;
+	bool who; /* must say whom */
+} operator_words[] = {
+	{ "reclaim", SCENARIO_RECLAIM, false },
+	{ "restart", SCENARIO_RESTART, false },
+	{ "pause", SCENARIO_PAUSE, false },
+	{ "resume", SCENARIO_RESUME, false },
+	{ "release", SCENARIO_RELEASE, true },
+};
+
+/* reclaim SIZE [of WHO], restart, pause [VM], resume [VM], release WHO */
 void scenario_read_operator(struct scenario_loader *loader, const char *name, const char *text)
 {
 	struct scenario_step *step;
 	char word[SCENARIO_WORD_MAX] = "", size[SCENARIO_WORD_MAX] = "",
 	     who[SCENARIO_WORD_MAX] = "/";
 	uint64_t time, bytes = 0;
-	bool reclaim;
+	size_t i = 0;
 
 	if (!scenario_read_at(loader, name, &time)) {
 		scenario_wrong(
@@ -197,21 +209,28 @@ void scenario_read_operator(struct scenario_loader *loader, const char *name, co
 		return;
 	}
 	scenario_next_word(&text, word);
-	reclaim = !strcmp(word, "reclaim");
-	if (!reclaim && strcmp(word, "restart"))
+	while (i < NR(operator_words) && strcmp(operator_words[i].word, word) != 0)
+		i++;
+	if (i == NR(operator_words)) {
 		scenario_wrong(loader, "'%s' is nothing that an operator does", word);
-	if (reclaim &&
-		(!scenario_next_word(&text, size) || !scenario_read_size(loader, size, &bytes)))
-		scenario_wrong(loader, "reclaim: how much?");
-	if (reclaim && scenario_next_word(&text, word) &&
-		(strcmp(word, "of") || !scenario_next_word(&text, who)))
-		scenario_wrong(loader, "write reclaim SIZE of WHO");
+		return;
+	}
+	if (operator_words[i].type == SCENARIO_RECLAIM) {
+		if (!scenario_next_word(&text, size) || !scenario_read_size(loader, size, &bytes))
+			scenario_wrong(loader, "reclaim: how much?");
+		if (scenario_next_word(&text, word) &&
+			(strcmp(word, "of") || !scenario_next_word(&text, who)))
+			scenario_wrong(loader, "write reclaim SIZE of WHO");
+	} else if (operator_words[i].type != SCENARIO_RESTART) {
+		if (!scenario_next_word(&text, who) && operator_words[i].who)
+			scenario_wrong(loader, "%s: whom?", operator_words[i].word);
+	}
 	if (text[strspn(text, " \t")])
 		scenario_wrong(loader, "'%.40s' is too much", text + strspn(text, " \t"));
 	step = scenario_is_wrong(loader) ? NULL : add_step(loader, time, NULL);
 	if (!step)
 		return;
-	step->type = reclaim ? SCENARIO_RECLAIM : SCENARIO_RESTART;
+	step->type = operator_words[i].type;
 	step->bytes = bytes;
 	step->who = strdup(who);
 	if (!step->who)

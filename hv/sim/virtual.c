@@ -153,14 +153,49 @@ void virtual_free(struct virtual *virtual)
 
 /* ---- running it ---- */
 
-/* The daemon was killed: all that it knew is gone, what it asked last may or may not be done. */
+/* A pause outlives the daemon: what its file is for. */
+static int pause_alike(const struct core *from, struct core *core)
+{
+	const struct hv_uuid *uuids;
+	size_t nr = core_paused_vms(from, &uuids);
+	int r = 0;
+
+	core_pause(core, core_paused(from));
+	for (size_t i = 0; i < nr && r == 0; i++)
+		r = core_pause_vm(core, &uuids[i], true);
+	return r;
+}
+
+/*
+ * The daemon was killed: all that it knew but who is paused is gone, what it asked last may or may
+ * not be done.
+ */
 static int restart(struct virtual *virtual)
 {
-	core_free(virtual->core);
+	struct core *old = virtual->core;
+	int r;
+
 	virtual->core = NULL;
 	fault_new_client(virtual->hv);
 	sim_new_client(virtual->sim);
-	return start_core(virtual);
+	r = start_core(virtual);
+	if (r == 0)
+		r = pause_alike(old, virtual->core);
+	core_free(old);
+	return r;
+}
+
+static int set_pause(struct virtual *virtual, const char *who, bool paused)
+{
+	struct sim_vm_view vm;
+
+	if (!strcmp(who, "/")) {
+		core_pause(virtual->core, paused);
+		return 0;
+	}
+	if (sim_vm_view(virtual->sim, who, &vm) < 0)
+		return 0; /* nobody of that name */
+	return core_pause_vm(virtual->core, vm.uuid, paused);
 }
 
 static int run_operator(struct virtual *virtual)
@@ -176,13 +211,19 @@ static int run_operator(struct virtual *virtual)
 		if (step->time > virtual->now)
 			break;
 		virtual->done_operator++;
-		if (step->type == SCENARIO_RESTART) {
+		r = 0;
+		if (step->type == SCENARIO_RESTART)
 			r = restart(virtual);
-			if (r < 0)
-				return r;
-		} else if (core_find(virtual->core, step->who, &root) == 0) {
+		else if (step->type == SCENARIO_PAUSE || step->type == SCENARIO_RESUME)
+			r = set_pause(virtual, step->who, step->type == SCENARIO_PAUSE);
+		else if (core_find(virtual->core, step->who, &root) < 0)
+			continue;
+		else if (step->type == SCENARIO_RELEASE)
+			core_release(virtual->core, root);
+		else
 			core_reclaim(virtual->core, root, step->bytes / POLICY_PAGE_SIZE, &job);
-		}
+		if (r < 0)
+			return r;
 	}
 	return 0;
 }
