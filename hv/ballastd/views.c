@@ -158,6 +158,8 @@ static void put_sample(struct json_object *object, const struct engine_view *vie
 		put_pages(object, "actual", sample->actual, r);
 	if (set->guest_used != UINT64_MAX)
 		put_pages(object, "guest_used", set->guest_used, r);
+	if (set->guest_used != UINT64_MAX && !vm_knows(sample, VM_USABLE))
+		json_put_bool(object, "guest_used_estimated", true, r);
 	put_pages_if(object, "floor", set->floor, r);
 	put_pages_if(object, "margin", set->margin, r);
 	if (set->donor_known) {
