@@ -39,13 +39,23 @@ void faults_arm(uint64_t nth)
 
 bool faults_disarm(void)
 {
+	bool did;
+
+	pthread_mutex_lock(&lock);
 	armed = false;
-	return injected;
+	did = injected;
+	pthread_mutex_unlock(&lock);
+	return did;
 }
 
 uint64_t faults_calls(void)
 {
-	return calls;
+	uint64_t nr;
+
+	pthread_mutex_lock(&lock);
+	nr = calls;
+	pthread_mutex_unlock(&lock);
+	return nr;
 }
 
 const char *faults_what(void)
@@ -55,7 +65,9 @@ const char *faults_what(void)
 
 void faults_hold(bool hold)
 {
+	pthread_mutex_lock(&lock);
 	held = hold;
+	pthread_mutex_unlock(&lock);
 }
 
 size_t faults_live(void)
