@@ -219,6 +219,62 @@ START_TEST(others_are_not_known_while_processes_or_the_host_are_not)
 }
 END_TEST
 
+/* Field case BR-88: what was decided earlier never overwrites what was decided later. */
+START_TEST(a_target_that_waited_is_superseded_by_the_newer_one)
+{
+	struct host_vm *vm = host_vm(0);
+
+	host_up();
+	host_run(SECOND);
+	vm->hangs = true;
+	host_run(1500000); /* statistics are out */
+	host_target(vm, 1, 768 * MIB);
+	host_run(100000);
+	host_target(vm, 2, 896 * MIB);
+	host_run(100000);
+	vm->hangs = false;
+	host_wake(vm);
+	host_run(SECOND);
+	ck_assert_uint_eq(vm->calls[HV_TARGET], 1);
+	ck_assert_uint_eq(vm->last[HV_TARGET].target, 896 * MIB);
+}
+END_TEST
+
+/* Field case BR-101: pressure that is stuck at 99 on an idle machine makes us look, and no more. */
+START_TEST(pressure_that_never_ends_wakes_readings_and_changes_nothing)
+{
+	struct host_vm *vm = host_vm(0);
+	unsigned int before;
+
+	host.config.pool_host = true;
+	host_up();
+	host_run(3 * SECOND);
+	before = host.calls[HV_HOST];
+	for (int i = 0; i < 100; i++) {
+		host_event(HV_EVENT_PRESSURE, NULL);
+		host_run(100000);
+	}
+	ck_assert_uint_gt(host.calls[HV_HOST], before + 50);
+	ck_assert_uint_eq(vm->calls[HV_TARGET], 0);
+}
+END_TEST
+
+/* Field case BR-37: a state that lasts is one line at its begin and one at its end. */
+START_TEST(an_hour_of_the_same_trouble_is_one_line)
+{
+	host_vm(0);
+	host.config.pool_host = true;
+	host_up();
+	host.host_error = -EIO;
+	host.process_error = -EIO;
+	host_run(3600 * SECOND);
+	ck_assert_uint_eq(host_said("cannot be read"), 2);
+	host.host_error = host.process_error = 0;
+	host_run(10 * SECOND);
+	ck_assert_uint_eq(host_said("can be read again"), 2);
+}
+END_TEST
+
 int main(void)
 {
 	Suite *suite = suite_create("core_safety");
@@ -237,6 +293,9 @@ int main(void)
 	tcase_add_test(tc, rate_and_trust_are_the_configurations);
 	tcase_add_test(tc, what_others_on_the_host_take_is_told_once_beyond_its_maximum);
 	tcase_add_test(tc, others_are_not_known_while_processes_or_the_host_are_not);
+	tcase_add_test(tc, a_target_that_waited_is_superseded_by_the_newer_one);
+	tcase_add_test(tc, pressure_that_never_ends_wakes_readings_and_changes_nothing);
+	tcase_add_test(tc, an_hour_of_the_same_trouble_is_one_line);
 	suite_add_tcase(suite, tc);
 	runner = srunner_create(suite);
 	srunner_set_tap(runner, "-");

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* The engine over a small world: pause, release, and how fast it may ask. */
+/*
+ * The engine over a small world: pause, release, how fast it may ask; and field cases of what is
+ * free.
+ */
 #include <config.h>
 
 #include "policy/engine.h"
@@ -248,6 +251,66 @@ START_TEST(a_rate_that_is_absurd_is_refused)
 }
 END_TEST
 
+/*
+ * Field case BR-82: less is free than was promised. The difference is signed, nobody gets a gift,
+ * and the need is what is missing to wm_high.
+ */
+START_TEST(free_below_what_was_promised_is_a_need_and_no_gift)
+{
+	struct engine_pool_view view;
+
+	config.loosens = false;
+	world_open(&w, &config, MIB(16384));
+	world_add(&w, 2, MEMCG_ROOT_ID, MIB(1024), MIB(897), &none);
+	w.changes[0].attrs.ceiling = MIB(1024);
+	w.vm[0].actual = w.vm[0].target = MIB(897);
+	world_add(&w, 3, MEMCG_ROOT_ID, MIB(15000), MIB(14996), &none); /* free 491 MiB */
+	world_tick(&w);
+	engine_pool_view(w.engine, &view);
+	ck_assert_int_eq(view.free, (int64_t)MIB(491));
+	ck_assert_uint_eq(view.need, view.wm_high - MIB(491));
+	world_ticks(&w, 4);
+	ck_assert_uint_le(world_vm(&w, 2)->target, MIB(897));
+}
+END_TEST
+
+/* Field case BR-112: figures that were right before the ask do not end it. */
+START_TEST(an_ask_is_not_done_by_figures_of_before_it)
+{
+	squeeze();
+	world_vm(&w, 2)->delay = world_vm(&w, 3)->delay = 30; /* ticks until it is taken up */
+	world_ticks(&w, 20);
+	ck_assert_uint_eq(world_count(&w, ENGINE_EVENT_ASK_CAME), 0);
+	ck_assert_uint_gt(world_view(&w, 2).owed + world_view(&w, 3).owed, 0);
+}
+END_TEST
+
+/*
+ * Field case BR-122: merged pages count with everyone who has them, so that free does not fall
+ * when they are written to.
+ */
+START_TEST(undone_merging_of_pages_is_no_surprise)
+{
+	int64_t merged;
+
+	world_open(&w, &config, 0);
+	w.pool = (struct engine_pool){ .known = true,
+		.host = true,
+		.size = MIB(65536),
+		.available = MIB(44000), /* 20 GiB are shared */
+		.reserve = MIB(2048) };
+	world_add(&w, 2, MEMCG_ROOT_ID, MIB(32768), MIB(20480), &none);
+	world_add(&w, 3, MEMCG_ROOT_ID, MIB(32768), MIB(20480), &none);
+	world_ticks(&w, 5);
+	merged = world_free(&w);
+	ck_assert_int_eq(merged, (int64_t)MIB(65536 - 2048 - 40960));
+	w.pool.available = MIB(24576); /* none are */
+	world_ticks(&w, 5);
+	ck_assert_int_eq(world_free(&w), merged);
+	ck_assert_uint_eq(world_vm(&w, 2)->commands + world_vm(&w, 3)->commands, 0);
+}
+END_TEST
+
 int main(void)
 {
 	Suite *s = suite_create("engine_brakes");
@@ -268,6 +331,9 @@ int main(void)
 	tcase_add_test(t, all_guests_together_are_asked_no_faster_than_the_hosts_rate);
 	tcase_add_test(t, a_rate_below_a_granule_still_asks_a_granule_now_and_then);
 	tcase_add_test(t, a_rate_that_is_absurd_is_refused);
+	tcase_add_test(t, free_below_what_was_promised_is_a_need_and_no_gift);
+	tcase_add_test(t, an_ask_is_not_done_by_figures_of_before_it);
+	tcase_add_test(t, undone_merging_of_pages_is_no_surprise);
 	suite_add_tcase(s, t);
 	srunner_set_tap(sr, "-");
 	srunner_run_all(sr, CK_SILENT);
