@@ -275,7 +275,9 @@ static int open_core(struct shell *shell)
 		.now = now_us,
 		.wake = wake,
 		.ctx = shell };
+	const struct hv_uuid *uuids;
 	char why[300] = "";
+	size_t paused;
 	int r;
 
 	config.log = on_core_log;
@@ -287,6 +289,9 @@ static int open_core(struct shell *shell)
 	if (pauses_load(shell->params->config->run_dir, shell->core, why, sizeof(why)) < 0)
 		log_write(LOG_LEVEL_ERROR, NULL,
 			"%s: everything stays paused; ballastctl resume ends that", why);
+	paused = core_paused_vms(shell->core, &uuids);
+	if (paused > 0)
+		log_write(LOG_LEVEL_NOTICE, NULL, "%zu VMs are paused by themselves", paused);
 	methods.core = shell->core;
 	r = methods_new(&methods, &shell->methods);
 	if (r < 0)
