@@ -121,8 +121,8 @@ size_t core_releasing(const struct core *core)
 	size_t nr = 0;
 
 	for (vm = core->vms; vm; vm = vm->hh.next) {
-		bool setting = vm->lane.want_target ||
-			       (vm->lane.busy && vm->lane.call.type == HV_TARGET);
+		bool setting =
+			vm->lane.want_target || (vm->lane.busy && vm->lane.call.type == HV_TARGET);
 
 		if (!vm->gone && !vm->lane.late && (vm->release || setting))
 			nr++;

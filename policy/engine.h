@@ -139,12 +139,12 @@ struct engine_input {
 /* ---- output ---- */
 
 enum engine_reason_type {
-	ENGINE_CUT,    /* gives its share of a step */
-	ENGINE_CANCEL, /* an ask ends: deadline, no more need, its state */
-	ENGINE_LOOSEN, /* the cut came; the cap is lifted */
-	ENGINE_FEED,   /* shows pressure and is not in excess */
-	ENGINE_GIFT,   /* the pool has more than enough */
-	ENGINE_AGAIN,  /* actual rests above the target: asked once more */
+	ENGINE_CUT,	/* gives its share of a step */
+	ENGINE_CANCEL,	/* an ask ends: deadline, no more need, its state */
+	ENGINE_LOOSEN,	/* the cut came; the cap is lifted */
+	ENGINE_FEED,	/* shows pressure and is not in excess */
+	ENGINE_GIFT,	/* the pool has more than enough */
+	ENGINE_AGAIN,	/* actual rests above the target: asked once more */
 	ENGINE_RELEASE, /* the operator lets it go */
 };
 

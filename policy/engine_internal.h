@@ -59,10 +59,10 @@ struct vm {
 	uint64_t hold_until;   /* no gift before */
 	uint64_t failed_until; /* asked no more than delivered before */
 	uint64_t contended_until;
-	uint64_t fed_until;	      /* not asked before */
-	uint64_t refused_until;	      /* a way back was refused: not tried before */
-	uint64_t released_until;      /* let go by the operator: not asked before */
-	bool release;		      /* it is to be told so */
+	uint64_t fed_until;	 /* not asked before */
+	uint64_t refused_until;	 /* a way back was refused: not tried before */
+	uint64_t released_until; /* let go by the operator: not asked before */
+	bool release;		 /* it is to be told so */
 	struct allowance allowance;
 	unsigned int failures;	      /* in a row */
 	uint64_t delivered;	      /* what a failed ask brought, doubled by each success */

@@ -172,7 +172,9 @@ static int release_directly(const struct ctl_options *options, const char *name)
 {
 	const char *env = getenv("LIBVIRT_DEFAULT_URI");
 	struct direct_params params = { .backend = &hv_libvirt,
-		.uri = options->uri ? options->uri : env && *env ? env : "qemu:///system",
+		.uri = options->uri  ? options->uri
+		       : env && *env ? env
+				     : "qemu:///system",
 		.vm = name,
 		.patience_us = PATIENCE_US,
 		.say = say_failure };
@@ -188,10 +190,9 @@ static int release_directly(const struct ctl_options *options, const char *name)
 	if (r == -EEXIST)
 		return ctl_fail(CTL_FAILED, "there are several VMs named '%s'; use the UUID", name);
 	if (r < 0)
-		return ctl_fail(
-			CTL_UNREACHABLE, "cannot reach %s: %s", params.uri, strerror(-r));
-	printf("%zu given back, %zu never touched, %zu failed\n", result.released,
-		result.untouched, result.failed);
+		return ctl_fail(CTL_UNREACHABLE, "cannot reach %s: %s", params.uri, strerror(-r));
+	printf("%zu given back, %zu never touched, %zu failed\n", result.released, result.untouched,
+		result.failed);
 	if (result.failed == 0)
 		return EXIT_SUCCESS;
 	return result.released ? CTL_PARTLY : CTL_FAILED;
@@ -296,7 +297,8 @@ static const struct command commands[] = {
 		"who would give how much, if SIZE were to be reclaimed",
 		"A dry run: who would give how much, in which step and why. Nothing is changed.\n"
 		"SIZE has a unit, for example 2GiB.\n" },
-	{ "reclaim", "SIZE", 1, 1, TAKES_GROUP | TAKES_YES, do_reclaim, "take SIZE from VMs, by their soft limits",
+	{ "reclaim", "SIZE", 1, 1, TAKES_GROUP | TAKES_YES, do_reclaim,
+		"take SIZE from VMs, by their soft limits",
 		"Reclaims SIZE, for example 2GiB, and shows what came. ^C cancels; what came until "
 		"then\n"
 		"stays. Exit status 4: not all of it came. More than a tenth of the pool is asked "
@@ -308,7 +310,8 @@ static const struct command commands[] = {
 		"decided\n"
 		"last and from which figures.\n" },
 	{ "pause", "[NAME]", 0, 1, 0, do_pause, "ask nobody, or not this VM, until resume",
-		"Nobody is asked for memory, or not the VM NAME, until resume; giving back goes on. "
+		"Nobody is asked for memory, or not the VM NAME, until resume; giving back goes "
+		"on. "
 		"A pause\n"
 		"outlives the daemon.\n" },
 	{ "resume", "[NAME]", 0, 1, 0, do_resume, "the end of a pause",
@@ -319,7 +322,8 @@ static const struct command commands[] = {
 		"give back what was taken, and leave in peace for a while",
 		"The VM, all VMs below the group NAME, or all with --all, get back what ballast "
 		"took, and\n"
-		"are not asked for a while (release-hold of the configuration); to leave them alone "
+		"are not asked for a while (release-hold of the configuration); to leave them "
+		"alone "
 		"for\n"
 		"longer, pause them first. With --direct it needs no daemon: what was taken stands "
 		"in the\n"

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
  * ballastctl's inside: what its commands share. ballastctl.c has the command line and the table of
- * commands, show.c prints status and plan, reasons.c explains, reclaim.c follows a reclaim, brakes.c is
- * pause, resume and release, direct.c releases without the daemon.
+ * commands, show.c prints status and plan, reasons.c explains, reclaim.c follows a reclaim,
+ * brakes.c is pause, resume and release, direct.c releases without the daemon.
  */
 #ifndef BALLAST_TOOLS_BALLASTCTL_H
 #define BALLAST_TOOLS_BALLASTCTL_H

@@ -82,7 +82,8 @@ int confirm_reclaim(
 		return 0;
 	if (!isatty(STDIN_FILENO))
 		return ctl_fail(CTL_USAGE,
-			"%s is more than a tenth of the pool (%s); give --yes to reclaim it all the "
+			"%s is more than a tenth of the pool (%s); give --yes to reclaim it all "
+			"the "
 			"same",
 			size, size_format(whole, buf, sizeof(buf)));
 	agreed = ask(size, size_format(whole, buf, sizeof(buf)));

@@ -124,9 +124,9 @@ static const char *vm_guest_used(struct json_object *vm, char *buf, size_t size)
 static void show_vms(struct json_object *vms)
 {
 	static const struct table_column columns[] = { { "NAME", false }, { "STATE", false },
-		{ "USAGE", true }, { "GUEST-USED", true }, { "ACTUAL", true },
-		{ "TARGET", true }, { "CEILING", true }, { "SOFT-LIMIT", true },
-		{ "EXCESS", true }, { "FLOOR", true }, { "PENDING", true } };
+		{ "USAGE", true }, { "GUEST-USED", true }, { "ACTUAL", true }, { "TARGET", true },
+		{ "CEILING", true }, { "SOFT-LIMIT", true }, { "EXCESS", true }, { "FLOOR", true },
+		{ "PENDING", true } };
 	struct table *table = table_new(columns, NR(columns));
 	struct json_object *vm;
 	char buf[300];

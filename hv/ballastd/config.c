@@ -106,8 +106,8 @@ void config_dump(const struct config *config, FILE *stream)
 	}
 	for (size_t i = 0; i < core->nr_groups; i++) {
 		fprintf(stream, "\n[" CONFIG_GROUP_PREFIX "%s]\n", core->groups[i].path);
-		dump_table(config_group_options, nr_config_group_options, &core->groups[i],
-			false, stream);
+		dump_table(config_group_options, nr_config_group_options, &core->groups[i], false,
+			stream);
 	}
 }
 

@@ -64,7 +64,8 @@ const struct config_option config_options[] = {
 	{ "vms", "trust", &config_type_bool, CORE(trust), 0, 0,
 		"Whether what a guest's agent says it needs counts over its soft limit." },
 	{ "vms", "observe-stats", &config_type_bool, CORE(observe_stats), 0, 0,
-		"Whether balloon statistics are switched on in mode observe too; nothing else is." },
+		"Whether balloon statistics are switched on in mode observe too; nothing else "
+		"is." },
 	{ "vms", "floor", &config_type_percent, ENGINE(bounds.floor_percent), 1, 100,
 		"What a guest keeps at least, of its maximum: squeezed further it lives and is "
 		"useless." },
@@ -84,7 +85,8 @@ const struct config_option config_options[] = {
 	{ "pace", "host-max-rate", &config_type_rate, ENGINE(max_rate), MIB, PIB,
 		"Asked of all VMs together each second, at most; none: any." },
 	{ "pace", "release-hold", &config_type_time, ENGINE(release_us), MS, 24 * 60 * MIN,
-		"A VM that the operator released is not asked for this long; pause it to be sure." },
+		"A VM that the operator released is not asked for this long; pause it to be "
+		"sure." },
 	{ "pace", "hold", &config_type_time, ENGINE(hold_us), MS, 10 * MIN,
 		"After a cut, and after an ask that failed, a VM is left alone for this long." },
 	{ "pace", "hold-max", &config_type_time, ENGINE(hold_max_us), MS, 24 * 60 * MIN,

@@ -60,7 +60,16 @@ static const char usage[] =
 	"  -V, --version         print the version, and end\n"
 	"  -h, --help            print this, and end\n";
 
-enum { OPT_MODE = 256, OPT_SOCKET, OPT_RUN_DIR, OPT_RECORD, OPT_CHECK, OPT_DUMP, OPT_DEBUG, OPT_FORCE };
+enum {
+	OPT_MODE = 256,
+	OPT_SOCKET,
+	OPT_RUN_DIR,
+	OPT_RECORD,
+	OPT_CHECK,
+	OPT_DUMP,
+	OPT_DEBUG,
+	OPT_FORCE
+};
 
 static const struct option long_options[] = {
 	{ "connect", required_argument, NULL, 'c' },
@@ -280,7 +289,9 @@ int main(int argc, char **argv)
 	shell.config = config;
 	shell.record = options.record;
 	shell.backend = find_backend(config->connect);
-	status = shell.backend && may_act(&options, config) && shell_run(&shell) == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+	status = shell.backend && may_act(&options, config) && shell_run(&shell) == 0
+			 ? EXIT_SUCCESS
+			 : EXIT_FAILURE;
 out:
 	config_free(config);
 	return status;

@@ -14,7 +14,7 @@
 #include <unistd.h>
 
 /* Scripts have their name behind the interpreter and its options: python3 -s /usr/sbin/momd. */
-#define ARGUMENTS 4
+#define ARGUMENTS   4
 #define COMMAND_MAX 4096
 
 /* Programs that set balloon targets by themselves. */

@@ -339,8 +339,8 @@ static bool tell_job(const struct methods *m, struct job *job)
 static const char *const name_params[] = { "name", NULL };
 
 /* A VM by name or UUID; one that is not there only by its UUID. */
-static int get_vm(struct core *core, const char *name, struct hv_uuid *ret_uuid,
-	struct control_error *error)
+static int get_vm(
+	struct core *core, const char *name, struct hv_uuid *ret_uuid, struct control_error *error)
 {
 	struct core_vm_view vm;
 	uint64_t id = 0;

@@ -159,7 +159,8 @@ static void look_for_end(struct shell *shell, uint64_t now)
 		return;
 	if (left > 0)
 		log_write(LOG_LEVEL_WARNING, NULL,
-			"%zu VMs could not be told that they get all back; ballastctl release --all "
+			"%zu VMs could not be told that they get all back; ballastctl release "
+			"--all "
 			"--direct tries again",
 			left);
 	sd_event_exit(shell->event, 0);
@@ -271,10 +272,9 @@ static int open_record(struct shell *shell)
 static int open_core(struct shell *shell)
 {
 	struct core_config config = shell->params->config->core; /* groups are copied by it */
-	struct methods_params methods = { .run_dir = shell->params->config->run_dir,
-		.now = now_us,
-		.wake = wake,
-		.ctx = shell };
+	struct methods_params methods = {
+		.run_dir = shell->params->config->run_dir, .now = now_us, .wake = wake, .ctx = shell
+	};
 	const struct hv_uuid *uuids;
 	char why[300] = "";
 	size_t paused;

@@ -47,7 +47,7 @@ struct fault_rule {
 	unsigned int calls; /* FAULT_CALL()s; 0: all that there are */
 	bool of_vm;	    /* of uuid; else of all, and of calls that are no VM's */
 	struct hv_uuid uuid;
-	uint64_t from, until; /* on from from on, no longer at until; UINT64_MAX: for good */
+	uint64_t from, until;	 /* on from from on, no longer at until; UINT64_MAX: for good */
 	unsigned int percent_of; /* of the calls so many per cent are spoiled; 0: all */
 	uint64_t delay_us;	 /* FAULT_SLOW, at most and at least half */
 	int error;		 /* FAULT_FAIL, FAULT_DENY: negative errno; 0: -EIO */

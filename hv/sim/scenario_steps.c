@@ -115,8 +115,10 @@ static void read_fault(
 
 	scenario_next_word(&text, word);
 	if (fault_kind_parse(word, &rule.kind) < 0)
-		scenario_wrong(loader, "'%s' is none of slow, fail, deny, hang, lie, stale, "
-				       "partial, lose", word);
+		scenario_wrong(loader,
+			"'%s' is none of slow, fail, deny, hang, lie, stale, "
+			"partial, lose",
+			word);
 	rule.delay_us = 1000000;
 	while (scenario_next_word(&text, word)) {
 		if (!strcmp(word, "for"))

@@ -121,7 +121,8 @@ int virtual_new(
 	virtual->config.log = virtual->watch.log;
 	virtual->config.log_ctx = virtual->watch.ctx;
 	r = virtual->backend.open(
-		&(struct hv_params){ .uri = FAULT_PREFIX "sim:///", .inner = &hv_sim }, &virtual->hv);
+		&(struct hv_params){ .uri = FAULT_PREFIX "sim:///", .inner = &hv_sim },
+		&virtual->hv);
 	if (r < 0)
 		goto out;
 	virtual->sim = fault_inner(virtual->hv);

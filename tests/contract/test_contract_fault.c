@@ -31,8 +31,9 @@ static void nothing(void)
 
 static int open_host(const struct hv_params *params, struct hv **ret_hv)
 {
-	const struct fault_rule slow = { .kind = FAULT_SLOW, .until = UINT64_MAX, .percent_of = 50,
-		.delay_us = 3 * S };
+	const struct fault_rule slow = {
+		.kind = FAULT_SLOW, .until = UINT64_MAX, .percent_of = 50, .delay_us = 3 * S
+	};
 	struct hv_params inside = *params;
 	int r;
 

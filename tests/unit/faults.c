@@ -139,8 +139,7 @@ char *__real_strdup(const char *text);
 char *__wrap_strdup(const char *text);
 char *__real_strndup(const char *text, size_t size);
 char *__wrap_strndup(const char *text, size_t size);
-int __wrap_asprintf(char **ret_text, const char *format, ...)
-	__attribute__((format(printf, 2, 3)));
+int __wrap_asprintf(char **ret_text, const char *format, ...) __attribute__((format(printf, 2, 3)));
 int __real_open(const char *path, int flags, ...);
 int __wrap_open(const char *path, int flags, ...);
 ssize_t __real_read(int fd, void *buf, size_t size);

@@ -35,8 +35,8 @@ static struct engine_vm_attrs attrs_of(uint64_t id)
 
 static void set_attrs(uint64_t id, struct engine_vm_attrs attrs)
 {
-	world_change(&w,
-		&(struct engine_change){ .type = ENGINE_VM_ATTRS, .id = id, .attrs = attrs });
+	world_change(
+		&w, &(struct engine_change){ .type = ENGINE_VM_ATTRS, .id = id, .attrs = attrs });
 }
 
 static void pause_vm(uint64_t id, bool paused)

@@ -76,10 +76,9 @@ static void rule(struct fault_rule fault, const char *vm)
 
 static void submit(enum hv_call_type type, const char *vm, uint64_t token)
 {
-	struct hv_call call = { .type = type,
-		.token = token,
-		.target = 768 * MIB,
-		.ceiling = 1024 * MIB };
+	struct hv_call call = {
+		.type = type, .token = token, .target = 768 * MIB, .ceiling = 1024 * MIB
+	};
 
 	if (vm)
 		call.uuid = *view_of(vm)->uuid;
@@ -113,8 +112,9 @@ START_TEST(a_call_that_fails_is_not_made_and_one_that_is_denied_is)
 {
 	struct hv_event event;
 
-	rule((struct fault_rule){ .kind = FAULT_FAIL, .calls = FAULT_CALL(HV_TARGET),
-		     .error = -EBUSY },
+	rule(
+		(struct fault_rule){
+			.kind = FAULT_FAIL, .calls = FAULT_CALL(HV_TARGET), .error = -EBUSY },
 		"web");
 	rule((struct fault_rule){ .kind = FAULT_DENY, .calls = FAULT_CALL(HV_TARGET) }, "db");
 	event = ask(HV_TARGET, "web");
@@ -134,8 +134,9 @@ START_TEST(a_call_that_hangs_is_made_when_the_rule_ends_and_costs_no_other)
 {
 	struct hv_event event;
 
-	rule((struct fault_rule){ .kind = FAULT_HANG, .calls = FAULT_CALL(HV_TARGET),
-		     .until = now + 5 * S },
+	rule(
+		(struct fault_rule){
+			.kind = FAULT_HANG, .calls = FAULT_CALL(HV_TARGET), .until = now + 5 * S },
 		"web");
 	submit(HV_TARGET, "web", 7);
 	ck_assert_uint_eq(fault_next(hv), now + 5 * S);
@@ -234,8 +235,10 @@ START_TEST(chance_spoils_some_of_the_calls_the_same_ones_for_one_seed)
 
 	for (int run = 0; run < 2; run++) {
 		fault_seed(hv, 5);
-		rule((struct fault_rule){
-			     .kind = FAULT_FAIL, .percent_of = 30, .from = now, .until = now + 200 * S },
+		rule((struct fault_rule){ .kind = FAULT_FAIL,
+			     .percent_of = 30,
+			     .from = now,
+			     .until = now + 200 * S },
 			NULL);
 		for (uint64_t i = 0; i < 60; i++) {
 			struct hv_event event = ask(HV_STATS, "web");
@@ -279,16 +282,18 @@ END_TEST
 
 START_TEST(rules_that_make_no_sense_are_refused)
 {
-	ck_assert_int_eq(fault_add(hv, &(struct fault_rule){ .kind = FAULT_LIE, .until = 1,
-						  .percent = 101 }),
+	ck_assert_int_eq(
+		fault_add(
+			hv, &(struct fault_rule){ .kind = FAULT_LIE, .until = 1, .percent = 101 }),
 		-EINVAL);
 	ck_assert_int_eq(
 		fault_add(hv, &(struct fault_rule){ .kind = FAULT_LIE, .from = 2, .until = 2 }),
 		-EINVAL);
-	ck_assert_int_eq(fault_add(hv, &(struct fault_rule){ .kind = FAULT_FAIL, .until = 1,
-						  .error = 5 }),
+	ck_assert_int_eq(
+		fault_add(hv, &(struct fault_rule){ .kind = FAULT_FAIL, .until = 1, .error = 5 }),
 		-EINVAL);
-	ck_assert_int_eq(hv_fault.open(&(struct hv_params){ .uri = "fault+sim:///" }, &hv), -EINVAL);
+	ck_assert_int_eq(
+		hv_fault.open(&(struct hv_params){ .uri = "fault+sim:///" }, &hv), -EINVAL);
 }
 END_TEST
 

@@ -65,7 +65,8 @@ static void setup(void)
 	snprintf(proc, sizeof(proc), "%s/proc", dir);
 	snprintf(sock, sizeof(sock), "%s/sock", dir);
 	put(conf, "[ballastd]\nmode = act\n[pool]\nsize = 2GiB\n[vms]\nfloor = 20%\n"
-		  "margin-at-least = 16MiB\n[group /prod]\nlow = 64MiB\n[group /prod/web]\nmin = 0\n");
+		  "margin-at-least = 16MiB\n[group /prod]\nlow = 64MiB\n[group /prod/web]\nmin = "
+		  "0\n");
 	put(meminfo, "MemTotal: 4194304 kB\nMemAvailable: 2097152 kB\n");
 	snprintf(path, sizeof(path), "%s/proc", dir);
 	mkdir(path, 0755);
@@ -115,10 +116,8 @@ static void open_host(void)
 	ck_assert_int_eq(sim_at(hv, 3 * S, "web", &grow), 0);
 	ck_assert_int_eq(sim_at(hv, 4 * S, "late", &reboot), 0);
 	/* One that goes and comes. */
-	ck_assert_int_eq(
-		sim_at(hv, 4 * S, "late", &(struct sim_action){ .type = SIM_OFF }), 0);
-	ck_assert_int_eq(
-		sim_at(hv, 5 * S, "late", &(struct sim_action){ .type = SIM_START }), 0);
+	ck_assert_int_eq(sim_at(hv, 4 * S, "late", &(struct sim_action){ .type = SIM_OFF }), 0);
+	ck_assert_int_eq(sim_at(hv, 5 * S, "late", &(struct sim_action){ .type = SIM_START }), 0);
 }
 
 static void take_events(void)
@@ -302,8 +301,8 @@ static void check_end(uint64_t nth)
 	for (size_t i = 0; i < 3; i++) {
 		ck_assert_msg(core_find(core, names[i], &id) == 0 && core_vm(core, id, &vm) == 0,
 			"%lu (%s): %s is lost", (unsigned long)nth, faults_what(), names[i]);
-		ck_assert_msg(vm.samples > 20, "%lu (%s): %s is not looked at",
-			(unsigned long)nth, faults_what(), names[i]);
+		ck_assert_msg(vm.samples > 20, "%lu (%s): %s is not looked at", (unsigned long)nth,
+			faults_what(), names[i]);
 		/* No target without its ceiling, none below the floor. */
 		if (view_of(names[i]).targets) {
 			ck_assert_uint_eq(view_of(names[i]).ceiling, MIB(1024));

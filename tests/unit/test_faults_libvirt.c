@@ -168,7 +168,8 @@ START_TEST(the_nth_allocation_or_system_call_that_fails_is_lived_through)
 		wrong = use();
 		injected = faults_disarm();
 		ck_assert_msg(!wrong[0], "%u (%s): %s", n, faults_what(), wrong);
-		ck_assert_msg(!check_changes()[0], "%u (%s): %s", n, faults_what(), check_changes());
+		ck_assert_msg(
+			!check_changes()[0], "%u (%s): %s", n, faults_what(), check_changes());
 		check_after(n, faults_what());
 		close_it();
 	} while (injected);

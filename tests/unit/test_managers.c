@@ -50,15 +50,12 @@ static const struct {
 } commands[] = {
 	{ "/usr/bin/python3|/usr/sbin/momd|-c|/etc/momd.conf|", "momd" },
 	{ "/usr/bin/python3|-s|/usr/share/vdsm/vdsmd|", "vdsmd" },
-	{ "/usr/libexec/vdsm/mom-vdsm|", "mom-vdsm" },
-	{ "pvestatd|", "pvestatd" },
+	{ "/usr/libexec/vdsm/mom-vdsm|", "mom-vdsm" }, { "pvestatd|", "pvestatd" },
 	{ "/usr/bin/perl|-T|/usr/bin/pvestatd|start|", "pvestatd" },
-	{ "/opt/xensource/libexec/squeezed|-daemon|", "squeezed" },
-	{ "vim|/etc/momd.conf|", NULL },
+	{ "/opt/xensource/libexec/squeezed|-daemon|", "squeezed" }, { "vim|/etc/momd.conf|", NULL },
 	{ "vim|momd|", NULL }, /* its file, not the program */
-	{ "/usr/bin/momdump|", NULL },
-	{ "/usr/bin/python3|tool.py|a|b|momd|", NULL },
-	{ "", NULL }, /* a kernel's thread */
+	{ "/usr/bin/momdump|", NULL }, { "/usr/bin/python3|tool.py|a|b|momd|", NULL },
+	{ "", NULL },	       /* a kernel's thread */
 	{ "ballastd|", NULL }, /* another host's, or this one */
 };
 

@@ -112,14 +112,12 @@ static const struct {
 	const char *text;
 	size_t length;
 } bad[] = {
-	{ "", 0 },
-	{ "garbage\n", 8 },
-	{ "ballast-paused 1\n", 17 },			     /* cut off */
-	{ "ballast-paused 1\n" UUID, 17 + 36 },		     /* within a line */
-	{ "ballast-paused 2\nend\n", 21 },		     /* another version */
+	{ "", 0 }, { "garbage\n", 8 }, { "ballast-paused 1\n", 17 }, /* cut off */
+	{ "ballast-paused 1\n" UUID, 17 + 36 },			     /* within a line */
+	{ "ballast-paused 2\nend\n", 21 },			     /* another version */
 	{ "ballast-paused 1\nweb1\nend\n", 26 },		     /* no UUID */
-	{ "ballast-paused 1\nend\nall\n", 25 },		     /* more behind the end */
-	{ "ballast-paused 1\n\0\nend\n", 23 },		     /* a 0 */
+	{ "ballast-paused 1\nend\nall\n", 25 },			     /* more behind the end */
+	{ "ballast-paused 1\n\0\nend\n", 23 },			     /* a 0 */
 };
 
 START_TEST(a_damaged_file_pauses_everything_and_says_so)
