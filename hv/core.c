@@ -55,6 +55,7 @@ static int copy_groups(const struct core_config *config, struct core_group_knobs
 		return -ENOMEM;
 	for (size_t i = 0; i < config->nr_groups; i++) {
 		groups[i].knobs = config->groups[i].knobs;
+		groups[i].manage = config->groups[i].manage;
 		groups[i].path = strdup(config->groups[i].path);
 		if (!groups[i].path) {
 			free_groups(groups, i);
@@ -128,6 +129,7 @@ void core_free(struct core *core)
 	engine_free(core->engine);
 	free_groups(core->config.groups, core->config.nr_groups);
 	core_input_free(&core->input);
+	free(core->paused_vms);
 	free(core);
 }
 

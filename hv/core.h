@@ -30,7 +30,11 @@ enum core_log_level {
 struct core_group_knobs {
 	char *path; /* "/prod" */
 	struct memcg_knobs knobs;
+	enum hv_manage manage; /* of those below it, at most */
 };
+
+#define CORE_GROUP_KNOBS_NONE                                                                      \
+	((struct core_group_knobs){ .knobs = MEMCG_KNOBS_NONE, .manage = HV_MANAGE_ACT })
 
 struct core_config {
 	struct engine_config engine; /* loosens and granule are set from the backend */
@@ -42,6 +46,10 @@ struct core_config {
 
 	unsigned int default_soft_limit_percent; /* of a VM's maximum; 0: none */
 	bool guest_swap;
+	uint64_t max_rate;   /* pages a second that a VM is asked; 0: any */
+	bool trust;	     /* an agent's floor may rise over the soft limit */
+	bool observe_stats;  /* statistics are switched on in observe mode too */
+	uint64_t others_max; /* bytes that others on the host may take; 0: any */
 
 	struct core_group_knobs *groups;
 	size_t nr_groups;
@@ -91,6 +99,24 @@ int core_step(struct core *core, uint64_t now, const struct hv_call **ret_calls,
 /* ---- the operator's side ---- */
 
 /*
+ * While paused, as a whole or for a VM, nobody is asked for memory, running asks end, and giving
+ * back goes on. It is the caller's to keep over a restart. A VM need not be there. -ENOMEM.
+ */
+void core_pause(struct core *core, bool paused);
+int core_pause_vm(struct core *core, const struct hv_uuid *uuid, bool paused);
+bool core_paused(const struct core *core);
+/* Those that are paused by themselves; valid until the next core_pause_vm(). */
+size_t core_paused_vms(const struct core *core, const struct hv_uuid **ret_uuids);
+
+/*
+ * The VM, or all below the group, of that id get their ceilings back, and are not asked for
+ * engine_config.release_us. Returns how many; those that are not managed are left alone.
+ */
+size_t core_release(struct core *core, uint64_t root);
+/* Of whom a target is still to be set; who does not answer is not waited for. */
+size_t core_releasing(const struct core *core);
+
+/*
  * The id of a VM (name, UUID) or group (path; "/" is the pool). -ENOENT. -EEXIST: several VMs of
  * that name: the UUID is needed.
  */
@@ -108,7 +134,9 @@ struct core_vm_view {
 	const char *name;
 	const char *group;	 /* path */
 	const char *soft_source; /* "metadata", "memtune", "default", "none" */
+	enum hv_manage manage;
 	bool answering;
+	bool contended;	  /* somebody else moved its balloon up, lately */
 	uint64_t samples; /* balloon statistics read since it was adopted */
 	struct engine_view engine;
 };
@@ -134,6 +162,9 @@ struct core_status {
 	struct engine_pool_view pool; /* pages */
 	uint64_t ticks, hung;	      /* hung: calls past their deadline */
 	uint64_t last_tick;	      /* its time */
+	bool paused;		      /* as a whole */
+	bool others_known, others_over;
+	uint64_t others; /* bytes that neither VMs nor huge pages have; of a host pool */
 };
 void core_status(const struct core *core, struct core_status *ret_status);
 

@@ -163,12 +163,15 @@ static void on_process(struct core *core, uint64_t now, const struct hv_event *e
 		if (vm->process_mark < core->process_nr)
 			vm->process_seq = vm->lane.applied_seq;
 	}
+	core->resident = 0;
 	HASH_ITER (hh, core->vms, vm, next) {
 		if (vm->process_nr != core->process_nr)
 			vm->process.known = false;
 		if (!vm->looked)
 			core_vm_dirty(core, vm);
 		vm->looked = true;
+		if (vm->process.known)
+			core->resident += vm->process.resident + vm->process.overhead;
 		core_vm_assess(core, vm, now);
 	}
 }
@@ -194,6 +197,29 @@ static void look_at_move(struct core *core, const struct hv_host *host)
 	core->pool_seen = host->available;
 }
 
+/* What others on the host take is told, and taken from no VM for that alone. */
+static void look_at_others(struct core *core, const struct hv_host *host)
+{
+	uint64_t most = core->config.others_max, used = host->total - host->available;
+	char others[SIZE_TEXT], limit[SIZE_TEXT];
+	bool over;
+
+	core->others_known = core->process_nr > 0 && !core->process.failing;
+	core->others = used > core->resident ? used - core->resident : 0;
+	if (!core->others_known || most == 0)
+		return;
+	/* A sixteenth less than what was told, or it is told over and over. */
+	over = core->others > (core->said_others ? most - most / 16 : most);
+	if (over != core->said_others)
+		core_say(core, over ? CORE_LOG_WARNING : CORE_LOG_NOTICE, NULL,
+			over ? "others on the host take %s, more than others-max %s: what is left "
+			       "for VMs shrinks"
+			     : "others on the host take %s again, less than others-max %s",
+			size_format(core->others, others, sizeof(others)),
+			size_format(most, limit, sizeof(limit)));
+	core->said_others = over;
+}
+
 static void on_host(struct core *core, uint64_t now, const struct hv_event *event)
 {
 	static const char what[] = "the host's memory";
@@ -211,6 +237,7 @@ static void on_host(struct core *core, uint64_t now, const struct hv_event *even
 		if (pool.known) {
 			pool.reserve = reserve_of(core, host->total);
 			look_at_move(core, host);
+			look_at_others(core, host);
 		}
 	}
 	if (pool.known != core->pool.known)
@@ -218,8 +245,10 @@ static void on_host(struct core *core, uint64_t now, const struct hv_event *even
 			pool.known ? "the host's memory is known"
 				   : "the host's memory is not known: nothing is taken or given "
 				     "because of it");
-	if (!pool.known)
+	if (!pool.known) {
 		pool.size = pool.available = pool.reserve = 0;
+		core->others_known = false;
+	}
 	if (pool.known == core->pool.known && pool.size == core->pool.size &&
 		pool.available == core->pool.available && pool.reserve == core->pool.reserve)
 		return;

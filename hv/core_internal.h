@@ -11,6 +11,7 @@
  *   core_tick.c    the engine's input from what changed, and what becomes of its output
  *   core_calls.c   which calls are submitted, and which lanes are late
  *   core_job.c     the operator's requests
+ *   core_pause.c   who is not to be asked, and who gets all back
  *   core_log.c     what operators read
  *   core_view.c    what they ask
  *
@@ -78,6 +79,7 @@ struct core_group {
 struct core_resolved {
 	struct memcg_knobs knobs;
 	struct engine_vm_attrs attrs;
+	enum hv_manage manage;	 /* the least of what its metadata and its groups say */
 	const char *soft_source; /* static */
 	char group[HV_GROUP_MAX + 1];
 	char problem[512]; /* what was refused, for the operator; "": nothing */
@@ -107,6 +109,7 @@ struct core_vm {
 	bool info_again;	  /* could not be kept: read it anew */
 	struct memcg_knobs knobs; /* resolved */
 	struct engine_vm_attrs attrs;
+	enum hv_manage manage;
 	const char *soft_source;  /* static */
 	struct core_group *group; /* referenced; NULL before the first */
 	bool balloon;
@@ -120,6 +123,7 @@ struct core_vm {
 	uint64_t arrived;
 	bool ran;     /* seen to run, or there before us */
 	bool cancel;  /* the engine has to cancel what runs */
+	bool release; /* the engine has to be told that it gets its ceiling back */
 	bool drop;    /* the engine has to be told that its id is gone, before all else */
 	uint64_t job; /* the operator's request that it was last asked for; 0: none */
 
@@ -247,7 +251,10 @@ struct core {
 
 	struct engine_pool pool;
 	bool pool_changed;
-	uint64_t pool_seen;	      /* available, bytes, when it was last seen to move */
+	uint64_t pool_seen; /* available, bytes, when it was last seen to move */
+	uint64_t resident;  /* of all VMs' processes, bytes, when they were last read */
+	bool others_known, said_others;
+	uint64_t others;	      /* bytes of the host that neither VMs nor huge pages have */
 	struct engine_pool_view view; /* after the last tick */
 	bool below_min;
 
@@ -259,6 +266,10 @@ struct core {
 
 	struct core_slotted_job jobs[CORE_JOBS];
 	uint64_t next_job, nr_finished;
+
+	bool paused;
+	struct hv_uuid *paused_vms;
+	size_t nr_paused;
 
 	struct engine_event events[CORE_EVENTS];
 	size_t first_event, nr_events;
@@ -333,6 +344,9 @@ void core_job_requests(struct core *core, struct core_input *input);
 void core_job_told(struct core *core, int error);
 void core_job_event(struct core *core, const struct engine_event *event);
 void core_job_came(struct core *core, uint64_t job, uint64_t pages);
+
+/* core_pause.c */
+bool core_is_paused(const struct core *core, const struct hv_uuid *uuid);
 
 /* core_log.c */
 __attribute__((format(printf, 4, 5))) void core_say(const struct core *core,

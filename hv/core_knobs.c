@@ -155,18 +155,37 @@ static void resolve_group(const struct hv_info *info, struct core_resolved *reso
 			said, MEMCG_MAX_DEPTH - 1);
 }
 
+static bool is_below(const char *group, const char *path)
+{
+	size_t length = strlen(path);
+
+	return !strncmp(group, path, length) && (group[length] == '\0' || group[length] == '/');
+}
+
+/* What the VM and the groups above it may be done: the least of all. */
+static void resolve_manage(const struct core_config *config, const struct hv_knobs *metadata,
+	struct core_resolved *resolved)
+{
+	resolved->manage = metadata->has_manage ? metadata->manage : HV_MANAGE_ACT;
+	for (size_t i = 0; i < config->nr_groups; i++)
+		if (config->groups[i].manage < resolved->manage &&
+			is_below(resolved->group, config->groups[i].path))
+			resolved->manage = config->groups[i].manage;
+	resolved->attrs.act = resolved->manage == HV_MANAGE_ACT;
+}
+
 int core_resolve(const struct core_config *config, const struct hv_info *info,
 	struct core_resolved *ret_resolved)
 {
 	struct core_resolved resolved = { .knobs = MEMCG_KNOBS_NONE, .soft_source = "none" };
 	const struct hv_knobs *metadata = &info->metadata;
-	enum hv_manage manage = metadata->has_manage ? metadata->manage : HV_MANAGE_ACT;
 
 	if (!core_pages_down(info->maximum, &resolved.attrs.maximum) || resolved.attrs.maximum == 0)
 		return -EINVAL;
 	if (!core_pages_down(info->ceiling, &resolved.attrs.ceiling))
 		resolved.attrs.ceiling = 0;
-	resolved.attrs.act = manage == HV_MANAGE_ACT;
+	resolved.attrs.max_rate = config->max_rate;
+	resolved.attrs.trust = config->trust;
 	resolved.attrs.guest_swap =
 		metadata->has_guest_swap ? metadata->guest_swap : config->guest_swap;
 
@@ -175,6 +194,7 @@ int core_resolve(const struct core_config *config, const struct hv_info *info,
 	resolve_soft_limit(config, info, &resolved);
 	resolve_protections(metadata, &resolved);
 	resolve_group(info, &resolved);
+	resolve_manage(config, metadata, &resolved);
 	*ret_resolved = resolved;
 	return 0;
 }

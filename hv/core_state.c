@@ -139,7 +139,8 @@ bool core_same_knobs(const struct memcg_knobs *a, const struct memcg_knobs *b)
 bool core_same_attrs(const struct engine_vm_attrs *a, const struct engine_vm_attrs *b)
 {
 	return a->maximum == b->maximum && a->act == b->act && a->guest_swap == b->guest_swap &&
-	       a->agent == b->agent && a->trust == b->trust && a->agent_floor == b->agent_floor;
+	       a->agent == b->agent && a->trust == b->trust && a->agent_floor == b->agent_floor &&
+	       a->paused == b->paused && a->max_rate == b->max_rate;
 }
 
 /* The engine was told all that is known. */
@@ -149,7 +150,7 @@ static bool is_told(const struct core *core, const struct core_vm *vm, uint64_t 
 
 	if (vm->again) /* it is told when it is due */
 		return true;
-	if (!vm->told.id || vm->drop || vm->cancel || vm->has_result)
+	if (!vm->told.id || vm->drop || vm->cancel || vm->release || vm->has_result)
 		return false;
 	if (!core_same_knobs(&vm->knobs, &vm->told.knobs) ||
 		!core_same_attrs(&vm->attrs, &vm->told.attrs) ||

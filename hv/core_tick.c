@@ -156,9 +156,10 @@ static int change_vm(struct core *core, struct core_vm *vm, struct core_input *i
 		vm->again || !core_same_attrs(&vm->attrs, &vm->told.attrs),
 		vm->again || change.state != vm->told.state,
 		vm->cancel, /* after the state: what is cancelled to depends on it */
+		vm->release,
 	};
 	static const enum engine_change_type types[] = { ENGINE_GROUP_KNOBS, ENGINE_VM_ATTRS,
-		ENGINE_VM_STATE, ENGINE_VM_CANCEL };
+		ENGINE_VM_STATE, ENGINE_VM_CANCEL, ENGINE_VM_RELEASE };
 
 	for (size_t i = 0; i < sizeof(types) / sizeof(types[0]); i++) {
 		change.type = types[i];
@@ -339,7 +340,7 @@ static void settle_vm(struct core *core, struct core_vm *vm, int error)
 	if (error == -ENOMEM)
 		tell_again(core, vm, error);
 	else
-		vm->cancel = vm->has_result = false;
+		vm->cancel = vm->release = vm->has_result = false;
 }
 
 static void settle(struct core *core, const struct core_input *input, int error)

@@ -89,6 +89,8 @@ static bool view_vm(
 		.uuid = vm->uuid,
 		.name = vm->name,
 		.soft_source = vm->soft_source,
+		.manage = vm->manage,
+		.contended = vm->said_contended,
 		.answering = !vm->lane.late,
 		.samples = vm->nr_stats,
 	};
@@ -144,6 +146,10 @@ void core_status(const struct core *core, struct core_status *ret_status)
 		.ticks = core->ticks,
 		.hung = core_hung(core),
 		.last_tick = core->last_tick,
+		.paused = core->paused,
+		.others_known = core->others_known,
+		.others = core->others,
+		.others_over = core->said_others,
 	};
 }
 

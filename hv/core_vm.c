@@ -123,7 +123,7 @@ static void end_life(struct core *core, struct core_vm *vm)
 	vm->group = NULL;
 	vm->has_info = vm->info_failing = vm->info_again = false;
 	vm->stats_failing = vm->target_failing = vm->period_failing = false;
-	vm->has_stats = vm->actual_known = vm->has_result = vm->cancel = false;
+	vm->has_stats = vm->actual_known = vm->has_result = vm->cancel = vm->release = false;
 	vm->process = (struct hv_process){ 0 };
 	vm->said_failed = vm->said_contended = vm->said_short = vm->said_silent = false;
 	vm->nr_stats = vm->job = 0;
@@ -241,9 +241,11 @@ void core_vm_run(struct core *core, struct core_vm *vm, uint64_t now, enum hv_ru
 void core_vm_period(struct core *core, struct core_vm *vm)
 {
 	const struct core_config *config = &core->config;
+	bool may = (config->engine.act && vm->attrs.act) ||
+		   (config->observe_stats && vm->manage != HV_MANAGE_NO);
 
-	if (!config->engine.act || !vm->has_info || !vm->attrs.act || !vm->balloon ||
-		vm->period_s > 0 || vm->run != HV_RUNNING || config->stats_period_s == 0)
+	if (!may || !vm->has_info || !vm->balloon || vm->period_s > 0 || vm->run != HV_RUNNING ||
+		config->stats_period_s == 0)
 		return;
 	vm->lane.period_s = config->stats_period_s;
 	vm->lane.want_period = true;
@@ -350,6 +352,8 @@ void core_vm_info(struct core *core, struct core_vm *vm, uint64_t now, const str
 	}
 	vm->knobs = resolved.knobs;
 	vm->attrs = resolved.attrs;
+	vm->attrs.paused = core_is_paused(core, &vm->uuid);
+	vm->manage = resolved.manage;
 	vm->soft_source = resolved.soft_source;
 	vm->balloon = info->balloon;
 	vm->period_s = info->stats_period_s;

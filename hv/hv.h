@@ -204,6 +204,7 @@ struct hv_params {
 	const char *uri;
 	const char *psi;  /* file to watch, "/proc/pressure/memory"; NULL: none */
 	const char *proc; /* "/proc" */
+	const struct hv_backend *inner; /* what a wrapper wraps; NULL: it is none */
 };
 
 struct hv_backend {

@@ -101,10 +101,12 @@ static const struct record_field config_fields[] = {
 	PAGES(engine_config, headroom_at_least),
 	UINT(engine_config, headroom_fraction, FRACTION_MAX),
 	PAGES(engine_config, speed),
+	PAGES(engine_config, max_rate),
 	TIME(engine_config, hold_us),
 	TIME(engine_config, hold_max_us),
 	TIME(engine_config, ask_deadline_us),
 	TIME(engine_config, rest_us),
+	TIME(engine_config, release_us),
 };
 const struct record_struct record_config = STRUCT(engine_config, config_fields);
 
@@ -132,6 +134,8 @@ static const struct record_field attrs_fields[] = {
 	BOOL(engine_vm_attrs, guest_swap),
 	BOOL(engine_vm_attrs, agent),
 	BOOL(engine_vm_attrs, trust),
+	BOOL(engine_vm_attrs, paused),
+	PAGES(engine_vm_attrs, max_rate),
 	PAGES(engine_vm_attrs, agent_floor),
 };
 static const struct record_struct record_attrs = STRUCT(engine_vm_attrs, attrs_fields);
@@ -154,6 +158,7 @@ static const char *const change_names[] = {
 	[ENGINE_VM_ATTRS] = "vm_attrs",
 	[ENGINE_VM_STATE] = "vm_state",
 	[ENGINE_VM_CANCEL] = "vm_cancel",
+	[ENGINE_VM_RELEASE] = "vm_release",
 	[ENGINE_VM_GONE] = "vm_gone",
 };
 
@@ -221,6 +226,7 @@ static const char *const reason_names[] = {
 	[ENGINE_FEED] = "feed",
 	[ENGINE_GIFT] = "gift",
 	[ENGINE_AGAIN] = "again",
+	[ENGINE_RELEASE] = "release",
 };
 
 static const struct record_field reason_fields[] = {

@@ -164,7 +164,42 @@ static uint64_t max_step(const struct engine *e)
 
 static uint64_t ask_speed(const struct engine *e, const struct vm *vm)
 {
-	return vm->speed ? vm->speed : e->config.speed;
+	uint64_t speed = vm->speed ? vm->speed : e->config.speed;
+
+	return vm->attrs.max_rate ? pages_min(vm->attrs.max_rate, speed) : speed;
+}
+
+/* What a rate leaves; a granule is always worth waiting for. */
+static uint64_t allowed(struct engine *e, struct allowance *a, uint64_t rate)
+{
+	uint64_t more;
+
+	if (!rate)
+		return PAGES_UNLIMITED;
+	more = a->begun ? pages_mul_div(rate, e->now - a->at, SECOND) : rate;
+	if (more) { /* what is less than a page is not lost: its time still counts */
+		a->left = pages_min(a->left + more, pages_max(rate, e->config.granule));
+		a->at = e->now;
+		a->begun = true;
+	}
+	if (a->left < e->config.granule)
+		engine_by(e, e->now + pages_mul_div(e->config.granule - a->left, SECOND, rate) + 1);
+	return a->left;
+}
+
+/* The lesser of what the VM's rate and the host's leave, in whole granules. */
+static uint64_t allowed_now(struct engine *e, struct vm *vm)
+{
+	uint64_t own = allowed(e, &vm->allowance, vm->attrs.max_rate);
+	uint64_t pages = pages_min(own, allowed(e, &e->allowance, e->config.max_rate));
+
+	return pages - pages % e->config.granule;
+}
+
+static void use_allowance(struct allowance *a, uint64_t rate, uint64_t pages)
+{
+	if (rate)
+		a->left -= pages;
 }
 
 uint64_t ask_in_time(const struct engine *e, const struct vm *vm)
@@ -181,6 +216,9 @@ static void promote(struct engine *e, struct vm *vm)
 	uint64_t size = ask->on ? ask->from - ask->goal : 0;
 	uint64_t pages = pages_min(vm->waiting, pages_sub(max_step(e), size)), way;
 
+	if (!pages)
+		return;
+	pages = pages_min(pages, allowed_now(e, vm));
 	if (!pages)
 		return;
 	if (ask->on && pages < vm->waiting && pages < size / EXTEND_FRACTION)
@@ -201,6 +239,8 @@ static void promote(struct engine *e, struct vm *vm)
 	ask->goal = settle_from(vm) - pages;
 	vm->out = settle_outstanding(vm);
 	vm->waiting -= pages;
+	use_allowance(&vm->allowance, vm->attrs.max_rate, pages);
+	use_allowance(&e->allowance, e->config.max_rate, pages);
 	/* From where it began: what is added to an ask adds its own way and no more. */
 	way = pages_sub(ask->actual, ask->goal);
 	ask->deadline = ask->since + e->config.ask_deadline_us +

@@ -35,6 +35,7 @@ static const char *const reason_names[] = {
 	[ENGINE_FEED] = "feed",
 	[ENGINE_GIFT] = "gift",
 	[ENGINE_AGAIN] = "again",
+	[ENGINE_RELEASE] = "release",
 };
 
 static const char *const event_names[] = {
@@ -103,6 +104,8 @@ void engine_config_default(struct engine_config *ret_config)
 		.hold_max_us = 300 * SECOND,
 		.ask_deadline_us = 5 * SECOND,
 		.rest_us = 3 * SECOND, /* balloon events come once a second, and may be late */
+		/* Long enough to do by hand what it was let go for; who needs longer pauses it. */
+		.release_us = 600 * SECOND,
 	};
 }
 
@@ -367,6 +370,7 @@ static void retire(struct engine *e)
 			vm->contended_until,
 			vm->refused_until,
 			vm->fed_until,
+			vm->released_until,
 			give_reserved(e, vm) ? vm->gift_until : 0,
 			vm->rested ? 0 : vm->rest_since + e->config.rest_us,
 		};
@@ -413,6 +417,7 @@ int engine_tick(struct engine *e, const struct engine_input *in, struct engine_o
 	account_pool(e);
 	e->need = 0;
 	if (e->config.act) {
+		give_release(e);
 		give_feed(e);
 		ask_all(e);
 		give_loosen(e);

@@ -37,9 +37,11 @@ struct engine_config {
 	uint64_t headroom_at_least;
 	unsigned int headroom_fraction; /* of usage: 1/16 */
 	uint64_t speed;			/* pages a second, of a balloon that was not measured yet */
+	uint64_t max_rate;		/* pages a second that all VMs are asked; 0: any */
 	uint64_t hold_us, hold_max_us;
 	uint64_t ask_deadline_us; /* and what the way takes at the measured speed */
 	uint64_t rest_us;	  /* actual that stood still so long rests */
+	uint64_t release_us;	  /* a VM that was released is not asked for so long */
 };
 
 void engine_config_default(struct engine_config *ret_config);
@@ -68,6 +70,8 @@ struct engine_vm_attrs {
 	bool act;	  /* manage = act for this VM */
 	bool guest_swap;
 	bool agent, trust;
+	bool paused;	   /* by the operator: not asked; what it has coming it gets */
+	uint64_t max_rate; /* pages a second that it is asked; 0: any */
 	uint64_t agent_floor;
 };
 
@@ -79,6 +83,7 @@ enum engine_change_type {
 	ENGINE_VM_ATTRS,    /* id, attrs (ceiling is read with VM_NEW only) */
 	ENGINE_VM_STATE,    /* id, state */
 	ENGINE_VM_CANCEL,   /* id: what runs is cancelled and nothing replayed (reboot, resume) */
+	ENGINE_VM_RELEASE,  /* id: it gets its ceiling back, and is not asked for release_us */
 	ENGINE_VM_GONE,	    /* id: the hypervisor says that its memory is gone */
 };
 
@@ -134,12 +139,13 @@ struct engine_input {
 /* ---- output ---- */
 
 enum engine_reason_type {
-	ENGINE_CUT,    /* gives its share of a step */
-	ENGINE_CANCEL, /* an ask ends: deadline, no more need, its state */
-	ENGINE_LOOSEN, /* the cut came; the cap is lifted */
-	ENGINE_FEED,   /* shows pressure and is not in excess */
-	ENGINE_GIFT,   /* the pool has more than enough */
-	ENGINE_AGAIN,  /* actual rests above the target: asked once more */
+	ENGINE_CUT,	/* gives its share of a step */
+	ENGINE_CANCEL,	/* an ask ends: deadline, no more need, its state */
+	ENGINE_LOOSEN,	/* the cut came; the cap is lifted */
+	ENGINE_FEED,	/* shows pressure and is not in excess */
+	ENGINE_GIFT,	/* the pool has more than enough */
+	ENGINE_AGAIN,	/* actual rests above the target: asked once more */
+	ENGINE_RELEASE, /* the operator lets it go */
 };
 
 const char *engine_reason_name(enum engine_reason_type type);

@@ -26,6 +26,12 @@ struct ask {
 	unsigned int step;
 };
 
+/* What a rate leaves to be asked: a second's worth at most. */
+struct allowance {
+	bool begun;
+	uint64_t left, at;
+};
+
 struct vm {
 	struct reclaim_vm reclaim; /* what plans read; memcg.vm points here */
 	struct memcg *memcg;
@@ -56,8 +62,11 @@ struct vm {
 	uint64_t hold_until;   /* no gift before */
 	uint64_t failed_until; /* asked no more than delivered before */
 	uint64_t contended_until;
-	uint64_t fed_until;	      /* not asked before */
-	uint64_t refused_until;	      /* a way back was refused: not tried before */
+	uint64_t fed_until;	 /* not asked before */
+	uint64_t refused_until;	 /* a way back was refused: not tried before */
+	uint64_t released_until; /* let go by the operator: not asked before */
+	bool release;		 /* it is to be told so */
+	struct allowance allowance;
 	unsigned int failures;	      /* in a row */
 	uint64_t delivered;	      /* what a failed ask brought, doubled by each success */
 	uint64_t gift_to, gift_until; /* gift not yet taken: usage may grow to gift_to */
@@ -105,6 +114,7 @@ struct engine {
 	int64_t free; /* of the pool, this tick */
 	uint64_t wm_min, wm_low, wm_high;
 	uint64_t need, gifts, hung; /* this tick's */
+	struct allowance allowance;
 
 	uint64_t now;
 	bool ticked;
@@ -214,6 +224,7 @@ void ask_nobody(struct engine *e);		    /* observe: what runs ends */
 
 /* give.c: the ways back. */
 void give_feed(struct engine *e);
+void give_release(struct engine *e);
 void give_loosen(struct engine *e);
 void give_gifts(struct engine *e);
 uint64_t give_reserved(const struct engine *e, const struct vm *vm); /* gift not yet taken */

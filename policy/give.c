@@ -44,6 +44,27 @@ static void feed(struct engine *e, struct vm *vm, uint64_t target)
 	topology_refresh(e, vm);
 }
 
+/* Whatever it is over, and whatever the pool has: the operator's word. */
+void give_release(struct engine *e)
+{
+	for (struct vm *vm = e->busy; vm; vm = vm->busy_next) {
+		uint64_t target = vm_limit(vm), before = pages_max(vm->target, vm->set.usage);
+
+		if (!vm->release)
+			continue;
+		if (vm->released_until <= e->now || !vm_capped(vm)) {
+			vm->release = false;
+			continue;
+		}
+		if (!may_receive(e, vm))
+			continue;
+		vm->release = false;
+		engine_act(e, vm, target, (struct engine_reason){ .type = ENGINE_RELEASE });
+		if (!e->config.loosens)
+			promise(e, vm, pages_sub(target, before));
+	}
+}
+
 void give_feed(struct engine *e)
 {
 	uint64_t target;

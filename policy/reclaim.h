@@ -40,6 +40,8 @@ enum reclaim_hold {
 	RECLAIM_HOLD_NONE,
 	RECLAIM_HOLD_STATE,	/* its state: paused, no device, not answering... */
 	RECLAIM_HOLD_MANAGE,	/* manage is not act */
+	RECLAIM_HOLD_PAUSED,	/* by the operator */
+	RECLAIM_HOLD_RELEASED,	/* the operator let it go lately */
 	RECLAIM_HOLD_UNKNOWN,	/* usage or statistics unknown or stale */
 	RECLAIM_HOLD_SMALL,	/* below RECLAIM_MIN_GRANULES */
 	RECLAIM_HOLD_FAILED,	/* failed an ask lately: what it delivered is all it is asked */

@@ -265,6 +265,7 @@ void settle_result(struct engine *e, struct vm *vm, const struct engine_result *
 	vm->cut = true;
 	vm->refused_until = e->now + e->config.hold_us;
 	topology_busy(e, vm);
+	vm->release = vm->released_until > e->now;
 }
 
 /* actual stands still and nothing is under way: is it where it was put? */
@@ -297,7 +298,7 @@ static void settle_rest(struct engine *e, struct vm *vm)
 		vm->target = actual;
 	} else if (actual >= target + granule && !vm->again) {
 		vm->again = true;
-		if (e->config.act && vm->attrs.act && vm_gives(vm))
+		if (e->config.act && vm->attrs.act && !vm->attrs.paused && vm_gives(vm))
 			engine_act(e, vm, target, (struct engine_reason){ .type = ENGINE_AGAIN });
 		vm->rested = false;
 		vm->rest_since = e->now;

@@ -54,6 +54,10 @@ static enum reclaim_hold hold_of(const struct engine *e, const struct vm *vm)
 		return RECLAIM_HOLD_STATE;
 	if (!vm->attrs.act)
 		return RECLAIM_HOLD_MANAGE;
+	if (vm->attrs.paused)
+		return RECLAIM_HOLD_PAUSED;
+	if (vm->released_until > e->now)
+		return RECLAIM_HOLD_RELEASED;
 	if (!vm->set.donor_known)
 		return RECLAIM_HOLD_UNKNOWN;
 	if (vm->set.usage < RECLAIM_MIN_GRANULES * e->config.granule)
@@ -307,7 +311,7 @@ static int gone(struct engine *e, struct memcg *m)
 static bool attrs_valid(const struct engine_vm_attrs *a)
 {
 	return a->maximum && a->maximum <= PAGES_UNLIMITED && a->ceiling <= PAGES_UNLIMITED &&
-	       a->agent_floor <= PAGES_UNLIMITED;
+	       a->agent_floor <= PAGES_UNLIMITED && a->max_rate <= PAGES_UNLIMITED;
 }
 
 static int new_vm(struct engine *e, const struct engine_change *change)
@@ -402,7 +406,7 @@ int topology_change(struct engine *e, const struct engine_change *c)
 	case ENGINE_VM_ATTRS:
 		if (!attrs_valid(&c->attrs))
 			return -EINVAL;
-		if (vm->attrs.act && !c->attrs.act)
+		if ((vm->attrs.act && !c->attrs.act) || (!vm->attrs.paused && c->attrs.paused))
 			settle_cancel(e, vm, vm->set.actual);
 		old = vm->attrs;
 		vm->attrs = c->attrs;
@@ -414,6 +418,12 @@ int topology_change(struct engine *e, const struct engine_change *c)
 		if (c->state >= ENGINE_VM_STATE_NR)
 			return -EINVAL;
 		new_state(e, vm, c->state);
+		return vm_changed(e, vm);
+	case ENGINE_VM_RELEASE:
+		settle_cancel(e, vm, 0);
+		vm->cut = false;
+		vm->release = true;
+		vm->released_until = e->now + e->config.release_us;
 		return vm_changed(e, vm);
 	case ENGINE_VM_CANCEL:
 		/* A guest that starts over is not to race to an old target. */

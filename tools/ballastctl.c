@@ -13,6 +13,10 @@
 
 #include "common/json.h"
 #include "common/nearest.h"
+#ifdef WITH_LIBVIRT
+#include "hv/libvirt/libvirt.h"
+#include "tools/direct.h"
+#endif
 
 int ctl_fail(int status, const char *format, ...)
 {
@@ -69,9 +73,13 @@ static int reach(const struct ctl_options *options, struct client **ret_client)
 	return 0;
 }
 
-/* Calls, and prints with show or as JSON. Takes over params. */
-static int call_and_show(const struct ctl_options *options, const char *method,
-	struct json_object *params, void (*show)(struct json_object *result))
+/*
+ * Calls, and prints with show or as JSON. Takes over params. check, where there is one, makes an
+ * exit status of the result.
+ */
+static int call_and_check(const struct ctl_options *options, const char *method,
+	struct json_object *params, void (*show)(struct json_object *result),
+	int (*check)(struct json_object *result))
 {
 	struct json_object *result = NULL;
 	struct client *client = NULL;
@@ -91,8 +99,15 @@ static int call_and_show(const struct ctl_options *options, const char *method,
 		show_json(result);
 	else
 		show(result);
+	status = check ? check(result) : EXIT_SUCCESS;
 	json_object_put(result);
-	return EXIT_SUCCESS;
+	return status;
+}
+
+static int call_and_show(const struct ctl_options *options, const char *method,
+	struct json_object *params, void (*show)(struct json_object *result))
+{
+	return call_and_check(options, method, params, show, NULL);
 }
 
 static int do_status(const struct ctl_options *options, char **args)
@@ -100,20 +115,106 @@ static int do_status(const struct ctl_options *options, char **args)
 	return call_and_show(options, "status", NULL, show_status);
 }
 
-static int do_explain(const struct ctl_options *options, char **args)
+/* Parameters with a name; none where it is NULL: 0 with *ret_params, or an exit status. */
+static int name_params(const char *name, struct json_object **ret_params)
 {
 	struct json_object *params = NULL;
 	int r = 0;
 
-	if (args[0]) {
+	if (name) {
 		params = json_object_new_object();
-		json_put_string(params, "name", args[0], &r);
+		json_put_string(params, "name", name, &r);
 		if (r < 0) {
 			json_object_put(params);
 			return ctl_fail(CTL_FAILED, "no memory");
 		}
 	}
-	return call_and_show(options, "explain", params, show_reasons);
+	*ret_params = params;
+	return 0;
+}
+
+static int do_explain(const struct ctl_options *options, char **args)
+{
+	struct json_object *params = NULL;
+	int status = name_params(args[0], &params);
+
+	return status ? status : call_and_show(options, "explain", params, show_reasons);
+}
+
+static int do_pause(const struct ctl_options *options, char **args)
+{
+	struct json_object *params = NULL;
+	int status = name_params(args[0], &params);
+
+	return status ? status
+		      : call_and_check(options, "pause", params, show_pauses, pauses_status);
+}
+
+static int do_resume(const struct ctl_options *options, char **args)
+{
+	struct json_object *params = NULL;
+	int status = name_params(args[0], &params);
+
+	return status ? status
+		      : call_and_check(options, "resume", params, show_pauses, pauses_status);
+}
+
+#ifdef WITH_LIBVIRT
+/* A VM that does not answer is waited for this long after the last that did. */
+#define PATIENCE_US 10000000
+
+static void say_failure(void *ctx, const char *vm, const char *what)
+{
+	ctl_fail(0, "%s: %s", vm, what);
+}
+
+static int release_directly(const struct ctl_options *options, const char *name)
+{
+	const char *env = getenv("LIBVIRT_DEFAULT_URI");
+	struct direct_params params = { .backend = &hv_libvirt,
+		.uri = options->uri  ? options->uri
+		       : env && *env ? env
+				     : "qemu:///system",
+		.vm = name,
+		.patience_us = PATIENCE_US,
+		.say = say_failure };
+	struct direct_result result;
+	int r;
+
+	if (!hv_libvirt.handles(params.uri))
+		return ctl_fail(CTL_USAGE, "cannot use '%s': %s", params.uri,
+			hv_libvirt_refusal(params.uri));
+	r = direct_release(&params, &result);
+	if (r == -ENOENT)
+		return ctl_fail(CTL_FAILED, "no VM named '%s' runs at %s", name, params.uri);
+	if (r == -EEXIST)
+		return ctl_fail(CTL_FAILED, "there are several VMs named '%s'; use the UUID", name);
+	if (r < 0)
+		return ctl_fail(CTL_UNREACHABLE, "cannot reach %s: %s", params.uri, strerror(-r));
+	printf("%zu given back, %zu never touched, %zu failed\n", result.released, result.untouched,
+		result.failed);
+	if (result.failed == 0)
+		return EXIT_SUCCESS;
+	return result.released ? CTL_PARTLY : CTL_FAILED;
+}
+#else
+static int release_directly(const struct ctl_options *options, const char *name)
+{
+	return ctl_fail(CTL_USAGE, "--direct: this build has no backend for it");
+}
+#endif
+
+static int do_release(const struct ctl_options *options, char **args)
+{
+	struct json_object *params = NULL;
+	int status;
+
+	if (!args[0] == !options->all)
+		return ctl_fail(CTL_USAGE, "release: name a VM or a group, or give --all");
+	if (options->direct)
+		return release_directly(options, args[0]);
+	status = name_params(options->all ? "/" : args[0], &params);
+	return status ? status : call_and_show(options, "release", params, show_release);
 }
 
 /* Parameters of plan and reclaim: 0 with *ret_params, or an exit status. */
@@ -155,6 +256,7 @@ static int do_reclaim(const struct ctl_options *options, char **args)
 	struct json_object *params = NULL;
 	struct client *client = NULL;
 	int status = size_params(options, args[0], &params);
+	uint64_t bytes = 0;
 
 	if (status)
 		return status;
@@ -163,15 +265,22 @@ static int do_reclaim(const struct ctl_options *options, char **args)
 		json_object_put(params);
 		return status;
 	}
-	status = follow_reclaim(client, params, options);
+	size_parse(args[0], &bytes); /* it was good above */
+	status = confirm_reclaim(client, options, args[0], bytes);
+	if (status)
+		json_object_put(params);
+	else
+		status = follow_reclaim(client, params, options);
 	client_close(client);
 	return status;
 }
 
+enum { TAKES_GROUP = 1, TAKES_YES = 2, TAKES_ALL = 4, TAKES_DIRECT = 8 };
+
 struct command {
 	const char *name, *arguments;
-	int least, most; /* arguments */
-	bool takes_group;
+	int least, most;    /* arguments */
+	unsigned int takes; /* options that not all commands have */
 	int (*run)(const struct ctl_options *options, char **args);
 	const char *line, *help;
 };
@@ -180,23 +289,45 @@ struct command {
 	"  -g, --group PATH  below that group, for example /production; default: the pool\n"
 
 static const struct command commands[] = {
-	{ "status", "", 0, 0, false, do_status, "pool, groups and VMs as they are now",
+	{ "status", "", 0, 0, 0, do_status, "pool, groups and VMs as they are now",
 		"Shows the pool, and for each group and VM what it uses, what it may, by how much "
 		"it is over\n"
 		"its soft limit, and what it was asked for. \"-\" is unknown or none.\n" },
-	{ "plan", "SIZE", 1, 1, true, do_plan,
+	{ "plan", "SIZE", 1, 1, TAKES_GROUP, do_plan,
 		"who would give how much, if SIZE were to be reclaimed",
 		"A dry run: who would give how much, in which step and why. Nothing is changed.\n"
 		"SIZE has a unit, for example 2GiB.\n" },
-	{ "reclaim", "SIZE", 1, 1, true, do_reclaim, "take SIZE from VMs, by their soft limits",
+	{ "reclaim", "SIZE", 1, 1, TAKES_GROUP | TAKES_YES, do_reclaim,
+		"take SIZE from VMs, by their soft limits",
 		"Reclaims SIZE, for example 2GiB, and shows what came. ^C cancels; what came until "
 		"then\n"
-		"stays. Exit status 4: not all of it came.\n" },
-	{ "explain", "[NAME]", 0, 1, false, do_explain,
+		"stays. Exit status 4: not all of it came. More than a tenth of the pool is asked "
+		"about,\n"
+		"and where nobody can be asked it takes --yes.\n" },
+	{ "explain", "[NAME]", 0, 1, 0, do_explain,
 		"the last decisions, and the numbers behind them",
 		"Says for a VM (by name or UUID), for all below a group, or for all VMs, what was "
 		"decided\n"
 		"last and from which figures.\n" },
+	{ "pause", "[NAME]", 0, 1, 0, do_pause, "ask nobody, or not this VM, until resume",
+		"Nobody is asked for memory, or not the VM NAME, until resume; giving back goes "
+		"on. "
+		"A pause\n"
+		"outlives the daemon.\n" },
+	{ "resume", "[NAME]", 0, 1, 0, do_resume, "the end of a pause",
+		"Ends pause, or that of the VM NAME. A VM that was paused by its name stays so "
+		"until it is\n"
+		"resumed by its name.\n" },
+	{ "release", "[NAME]", 0, 1, TAKES_ALL | TAKES_DIRECT, do_release,
+		"give back what was taken, and leave in peace for a while",
+		"The VM, all VMs below the group NAME, or all with --all, get back what ballast "
+		"took, and\n"
+		"are not asked for a while (release-hold of the configuration); to leave them "
+		"alone "
+		"for\n"
+		"longer, pause them first. With --direct it needs no daemon: what was taken stands "
+		"in the\n"
+		"hypervisor. A daemon that runs would take it again.\n" },
 };
 
 #define NR_COMMANDS (sizeof(commands) / sizeof(commands[0]))
@@ -205,6 +336,10 @@ static const struct option long_options[] = {
 	{ "socket", required_argument, NULL, 's' },
 	{ "format", required_argument, NULL, 'F' },
 	{ "group", required_argument, NULL, 'g' },
+	{ "yes", no_argument, NULL, 'y' },
+	{ "all", no_argument, NULL, 'a' },
+	{ "direct", no_argument, NULL, 'D' },
+	{ "connect", required_argument, NULL, 'c' },
 	{ "version", no_argument, NULL, 'V' },
 	{ "help", no_argument, NULL, 'h' },
 	{ 0 },
@@ -230,7 +365,18 @@ static void print_command_help(const struct command *command)
 {
 	printf("Usage: ballastctl %s%s%s [OPTION...]\n\n%s%s", command->name,
 		command->arguments[0] ? " " : "", command->arguments, command->help,
-		command->takes_group ? "\n" GROUP_HELP : "");
+		command->takes ? "\n" : "");
+	if (command->takes & TAKES_GROUP)
+		fputs(GROUP_HELP, stdout);
+	if (command->takes & TAKES_YES)
+		fputs("  -y, --yes         do not ask\n", stdout);
+	if (command->takes & TAKES_ALL)
+		fputs("  -a, --all         all VMs\n", stdout);
+	if (command->takes & TAKES_DIRECT)
+		fputs("      --direct      without the daemon\n"
+		      "  -c, --connect URI the hypervisor; default: $LIBVIRT_DEFAULT_URI, "
+		      "qemu:///system\n",
+			stdout);
 }
 
 static const struct command *find_command(const char *name)
@@ -258,7 +404,7 @@ static bool read_options(
 	int c;
 
 	*ret_status = CTL_USAGE;
-	while ((c = getopt_long(argc, argv, "s:g:Vh", long_options, NULL)) != -1) {
+	while ((c = getopt_long(argc, argv, "s:g:yac:Vh", long_options, NULL)) != -1) {
 		switch (c) {
 		case 's':
 			options->socket = optarg;
@@ -272,6 +418,18 @@ static bool read_options(
 			break;
 		case 'g':
 			options->group = optarg;
+			break;
+		case 'y':
+			options->yes = true;
+			break;
+		case 'a':
+			options->all = true;
+			break;
+		case 'D':
+			options->direct = true;
+			break;
+		case 'c':
+			options->uri = optarg;
 			break;
 		case 'V':
 			printf("ballastctl %s\n", PACKAGE_VERSION);
@@ -288,10 +446,25 @@ static bool read_options(
 	return true;
 }
 
+/* One that was given and the command does not take. */
+static const char *foreign_option(const struct ctl_options *options, const struct command *command)
+{
+	if (options->group && !(command->takes & TAKES_GROUP))
+		return "group";
+	if (options->yes && !(command->takes & TAKES_YES))
+		return "yes";
+	if (options->all && !(command->takes & TAKES_ALL))
+		return "all";
+	if (options->direct && !(command->takes & TAKES_DIRECT))
+		return "direct";
+	return options->uri && !options->direct ? "connect without --direct" : NULL;
+}
+
 int main(int argc, char **argv)
 {
 	struct ctl_options options = { .socket = CLIENT_DEFAULT_SOCKET };
 	const struct command *command;
+	const char *foreign;
 	bool help = false;
 	int status, nr;
 
@@ -314,8 +487,9 @@ int main(int argc, char **argv)
 	if (nr < command->least || nr > command->most)
 		return ctl_fail(CTL_USAGE, "usage: ballastctl %s%s%s", command->name,
 			command->arguments[0] ? " " : "", command->arguments);
-	if (options.group && !command->takes_group)
-		return ctl_fail(CTL_USAGE, "%s takes no --group", command->name);
+	foreign = foreign_option(&options, command);
+	if (foreign)
+		return ctl_fail(CTL_USAGE, "%s takes no --%s", command->name, foreign);
 	status = command->run(&options, &argv[optind + 1]);
 	if (fflush(stdout) == EOF || ferror(stdout))
 		return ctl_fail(CTL_FAILED, "cannot write the output: %s", strerror(errno));

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
  * ballastctl's inside: what its commands share. ballastctl.c has the command line and the table of
- * commands, show.c prints status and plan, reasons.c explains, reclaim.c follows a reclaim.
+ * commands, show.c prints status and plan, reasons.c explains, reclaim.c follows a reclaim,
+ * brakes.c is pause, resume and release, direct.c releases without the daemon.
  */
 #ifndef BALLAST_TOOLS_BALLASTCTL_H
 #define BALLAST_TOOLS_BALLASTCTL_H
@@ -19,8 +20,9 @@ enum { CTL_FAILED = 1, CTL_USAGE = 2, CTL_UNREACHABLE = 3, CTL_PARTLY = 4 };
 
 struct ctl_options {
 	const char *socket;
-	bool json;
+	bool json, yes, all, direct;
 	const char *group;
+	const char *uri; /* of --direct */
 };
 
 /* "ballastctl: words" on stderr; returns status. */
@@ -30,6 +32,18 @@ int ctl_fail(int status, const char *format, ...) __attribute__((format(printf, 
 void show_status(struct json_object *status);
 void show_plan(struct json_object *plan);
 void show_reasons(struct json_object *explained);
+
+void show_pauses(struct json_object *result);
+void show_release(struct json_object *result);
+/* An exit status where a pause is in force and was not written down; 0. */
+int pauses_status(struct json_object *result);
+
+/*
+ * An exit status where that much is not to be reclaimed: more than a tenth of the pool, and nobody
+ * there, or willing, to say yes; 0.
+ */
+int confirm_reclaim(
+	struct client *client, const struct ctl_options *options, const char *size, uint64_t bytes);
 
 /* For programs: the result as it came, indented. */
 void show_json(struct json_object *result);

@@ -22,12 +22,14 @@ static struct json_object *element(struct json_object *array, size_t i)
 static void show_pool(struct json_object *status)
 {
 	struct json_object *pool = NULL;
-	bool known = false, connected = false;
+	bool known = false, connected = false, paused = false, others_over = false;
 
 	json_get_object(status, "pool", &pool);
 	json_get_bool(pool, "known", &known);
 	json_get_bool(status, "connected", &connected);
-	printf("mode %s, %s%s\n", text(status, "mode"), text(status, "backend"),
+	json_get_bool(status, "paused", &paused);
+	printf("mode %s%s, %s%s\n", text(status, "mode"),
+		paused ? ", paused (nobody is asked)" : "", text(status, "backend"),
 		connected ? "" : " (not connected: figures are old, nothing is decided)");
 	if (!known) {
 		puts("pool: not known yet");
@@ -38,11 +40,17 @@ static void show_pool(struct json_object *status)
 		TEXT_SIZE(pool, "free"), TEXT_SIZE(pool, "size"), TEXT_SIZE(pool, "used"),
 		TEXT_SIZE(pool, "overhead"), TEXT_SIZE(pool, "wm_min"), TEXT_SIZE(pool, "wm_low"),
 		TEXT_SIZE(pool, "wm_high"));
+	json_get_bool(pool, "others_over", &others_over);
+	if (number(pool, "others"))
+		printf("others on the host use %s%s\n", TEXT_SIZE(pool, "others"),
+			others_over ? ", more than others-max" : "");
 	if (number(pool, "need") || number(pool, "owed"))
 		printf("short of memory: %s needed, %s asked for and not come\n",
 			TEXT_SIZE(pool, "need"), TEXT_SIZE(pool, "owed"));
+	if (number(pool, "gifts"))
+		printf("%s are promised to VMs and not taken yet\n", TEXT_SIZE(pool, "gifts"));
 	if (number(pool, "short"))
-		printf("nobody can give the last %s; see ballastctl explain\n",
+		printf("*short*: nobody can give the last %s; see ballastctl explain\n",
 			TEXT_SIZE(pool, "short"));
 	if (number(pool, "hung"))
 		printf("%s were asked of VMs that do not answer\n", TEXT_SIZE(pool, "hung"));
@@ -77,12 +85,15 @@ static void show_groups(struct json_object *groups)
 static const char *vm_state(struct json_object *vm, char *buf, size_t size)
 {
 	const char *hold = text(vm, "hold");
+	bool contended = false;
 
+	json_get_bool(vm, "contended", &contended);
 	/* "state" says no more than the state does. */
-	if (hold[0] && strcmp(hold, "state") != 0)
-		snprintf(buf, size, "%s, %s", text(vm, "state"), hold);
-	else
-		snprintf(buf, size, "%s", text(vm, "state"));
+	if (!strcmp(hold, "state"))
+		hold = "";
+	if (contended && !hold[0])
+		hold = "contended";
+	snprintf(buf, size, "%s%s%s", text(vm, "state"), hold[0] ? ", " : "", hold);
 	return buf;
 }
 
@@ -91,18 +102,31 @@ static const char *vm_excess(struct json_object *vm, char *buf, size_t size)
 	const char *via = text(vm, "excess_via");
 
 	if (via[0] && number(vm, "excess") == 0)
-		snprintf(buf, size, "by %s", via);
+		snprintf(buf, size, "via %s", via);
 	else
 		snprintf(buf, size, "%s", TEXT_SIZE(vm, "excess"));
+	return buf;
+}
+
+/* "~": from statistics that stood still, or that tell only free memory. */
+static const char *vm_guest_used(struct json_object *vm, char *buf, size_t size)
+{
+	bool stale = false, estimated = false;
+
+	json_get_bool(vm, "stale", &stale);
+	json_get_bool(vm, "guest_used_estimated", &estimated);
+	if (!json_object_object_get_ex(vm, "guest_used", NULL))
+		return "-";
+	snprintf(buf, size, "%s%s", stale || estimated ? "~" : "", TEXT_SIZE(vm, "guest_used"));
 	return buf;
 }
 
 static void show_vms(struct json_object *vms)
 {
 	static const struct table_column columns[] = { { "NAME", false }, { "STATE", false },
-		{ "USAGE", true }, { "ACTUAL", true }, { "TARGET", true }, { "CEILING", true },
-		{ "SOFT-LIMIT", true }, { "EXCESS", true }, { "GUEST-USED", true },
-		{ "FLOOR", true }, { "OWED", true } };
+		{ "USAGE", true }, { "GUEST-USED", true }, { "ACTUAL", true }, { "TARGET", true },
+		{ "CEILING", true }, { "SOFT-LIMIT", true }, { "EXCESS", true }, { "FLOOR", true },
+		{ "PENDING", true } };
 	struct table *table = table_new(columns, NR(columns));
 	struct json_object *vm;
 	char buf[300];
@@ -111,12 +135,12 @@ static void show_vms(struct json_object *vms)
 		table_add(table, text(vm, "name"));
 		table_add(table, vm_state(vm, buf, sizeof(buf)));
 		table_add(table, TEXT_SIZE(vm, "usage"));
+		table_add(table, vm_guest_used(vm, buf, sizeof(buf)));
 		table_add(table, TEXT_SIZE(vm, "actual"));
 		table_add(table, TEXT_SIZE(vm, "target"));
 		table_add(table, TEXT_SIZE(vm, "ceiling"));
 		table_add(table, TEXT_SIZE(vm, "soft_limit"));
 		table_add(table, vm_excess(vm, buf, sizeof(buf)));
-		table_add(table, TEXT_SIZE(vm, "guest_used"));
 		table_add(table, TEXT_SIZE(vm, "floor"));
 		table_add(table, TEXT_SIZE(vm, "owed"));
 	}

@@ -106,14 +106,14 @@ void config_dump(const struct config *config, FILE *stream)
 	}
 	for (size_t i = 0; i < core->nr_groups; i++) {
 		fprintf(stream, "\n[" CONFIG_GROUP_PREFIX "%s]\n", core->groups[i].path);
-		dump_table(config_group_options, nr_config_group_options, &core->groups[i].knobs,
-			false, stream);
+		dump_table(config_group_options, nr_config_group_options, &core->groups[i], false,
+			stream);
 	}
 }
 
 void config_dump_template(const struct config *config, FILE *stream)
 {
-	const struct memcg_knobs none = MEMCG_KNOBS_NONE;
+	const struct core_group_knobs none = CORE_GROUP_KNOBS_NONE;
 	size_t nr;
 
 	fputs("# Configuration of ballastd; ballastd.conf(5) tells more. What is commented out is "

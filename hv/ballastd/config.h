@@ -30,6 +30,7 @@ struct config {
 	char *run_dir;
 	char *socket;		 /* NULL: CONFIG_DEFAULT_SOCKET in run_dir */
 	char *psi;		 /* NULL: none is watched */
+	bool release_on_stop;	 /* VMs get all back when the daemon ends */
 	struct core_config core; /* log and log_ctx are the shell's */
 };
 

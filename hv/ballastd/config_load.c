@@ -131,10 +131,10 @@ static int add_group(struct loader *loader, const char *path, size_t *ret_index)
 	if (!origins)
 		return -ENOMEM;
 	loader->groups = origins;
+	groups[core->nr_groups] = CORE_GROUP_KNOBS_NONE;
 	groups[core->nr_groups].path = strdup(path);
 	if (!groups[core->nr_groups].path)
 		return -ENOMEM;
-	groups[core->nr_groups].knobs = MEMCG_KNOBS_NONE;
 	origins[core->nr_groups] = (struct group_origins){ 0 };
 	*ret_index = core->nr_groups++;
 	return 0;
@@ -251,7 +251,7 @@ static void take_key(void *ctx, unsigned int line, const char *key, const char *
 			complain_key(loader, line, key);
 		else
 			take_value(loader, line, &config_group_options[i], value,
-				&loader->config->core.groups[loader->group].knobs,
+				&loader->config->core.groups[loader->group],
 				&loader->groups[loader->group].knobs[i]);
 		return;
 	}

@@ -21,7 +21,8 @@
 #define AT(field)     offsetof(struct config, field)
 #define CORE(field)   offsetof(struct config, core.field)
 #define ENGINE(field) offsetof(struct config, core.engine.field)
-#define KNOB(field)   offsetof(struct memcg_knobs, field)
+#define GROUP(field)  offsetof(struct core_group_knobs, field)
+#define KNOB(field)   GROUP(knobs.field)
 
 const struct config_option config_options[] = {
 	{ "ballastd", "mode", &config_type_mode, ENGINE(act), 0, 0,
@@ -32,6 +33,8 @@ const struct config_option config_options[] = {
 		"Where the daemon keeps what does not outlive a boot." },
 	{ "ballastd", "socket", &config_type_path, AT(socket), 1, SOCKET_PATH_MAX,
 		"The control socket. Not set: ballastd.sock in run-dir." },
+	{ "ballastd", "on-stop", &config_type_on_stop, AT(release_on_stop), 0, 0,
+		"keep: VMs keep what they have when the daemon ends; release: they get all back." },
 
 	{ "pool", "size", &config_type_pool, 0, 16 * MIB, PIB,
 		"What all VMs may use together: host (the host's memory less huge pages) or a "
@@ -45,6 +48,9 @@ const struct config_option config_options[] = {
 		"slow." },
 	{ "pool", "wm-high", &config_type_level, ENGINE(wm_high), 1, PIB,
 		"Free memory that reclaim leads to, and above which VMs get memory back." },
+	{ "pool", "others-max", &config_type_size_or_none, CORE(others_max), MIB, PIB,
+		"What others on the host may take before it is told, where size = host. VMs give "
+		"nothing for it." },
 	{ "pool", "psi", &config_type_path, AT(psi), 1, 190,
 		"The kernel's memory pressure file; pressure makes the daemon look at once. none: "
 		"off." },
@@ -55,6 +61,11 @@ const struct config_option config_options[] = {
 		"is never in excess." },
 	{ "vms", "guest-swap", &config_type_bool, CORE(guest_swap), 0, 0,
 		"Whether guests may be pushed into their own swap." },
+	{ "vms", "trust", &config_type_bool, CORE(trust), 0, 0,
+		"Whether what a guest's agent says it needs counts over its soft limit." },
+	{ "vms", "observe-stats", &config_type_bool, CORE(observe_stats), 0, 0,
+		"Whether balloon statistics are switched on in mode observe too; nothing else "
+		"is." },
 	{ "vms", "floor", &config_type_percent, ENGINE(bounds.floor_percent), 1, 100,
 		"What a guest keeps at least, of its maximum: squeezed further it lives and is "
 		"useless." },
@@ -69,6 +80,13 @@ const struct config_option config_options[] = {
 
 	{ "pace", "max-step", &config_type_pages_down, ENGINE(max_step), MIB, PIB,
 		"Asked of a VM at a time and not come, at most." },
+	{ "pace", "max-rate", &config_type_rate, CORE(max_rate), MIB, PIB,
+		"Asked of a VM each second, at most; none: any." },
+	{ "pace", "host-max-rate", &config_type_rate, ENGINE(max_rate), MIB, PIB,
+		"Asked of all VMs together each second, at most; none: any." },
+	{ "pace", "release-hold", &config_type_time, ENGINE(release_us), MS, 24 * 60 * MIN,
+		"A VM that the operator released is not asked for this long; pause it to be "
+		"sure." },
 	{ "pace", "hold", &config_type_time, ENGINE(hold_us), MS, 10 * MIN,
 		"After a cut, and after an ask that failed, a VM is left alone for this long." },
 	{ "pace", "hold-max", &config_type_time, ENGINE(hold_max_us), MS, 24 * 60 * MIN,
@@ -101,7 +119,7 @@ const struct config_option config_options[] = {
 		"A VM whose call has not returned after this is not answering." },
 	{ "times", "stats-period", &config_type_seconds, CORE(stats_period_s), SEC, 60 * MIN,
 		"Period of balloon statistics for VMs that have them switched off; whole seconds; "
-		"act mode only." },
+		"in mode observe with observe-stats only." },
 };
 
 const size_t nr_config_options = sizeof(config_options) / sizeof(config_options[0]);
@@ -115,6 +133,8 @@ const struct config_option config_group_options[] = {
 		"Protected unless nothing unprotected is left." },
 	{ "group", "max", &config_type_limit_down, KNOB(max), MIB, PIB,
 		"Over it the group is reclaimed by itself." },
+	{ "group", "manage", &config_type_manage, GROUP(manage), 0, 0,
+		"no, observe or act: what is done to VMs below it, at most." },
 };
 
 const size_t nr_config_group_options =

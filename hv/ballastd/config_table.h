@@ -26,15 +26,16 @@ struct config_type {
 };
 
 extern const struct config_type config_type_mode, config_type_text, config_type_path,
-	config_type_bool, config_type_pool, config_type_reserve, config_type_level,
-	config_type_percent, config_type_percent_or_none, config_type_pages_up,
-	config_type_pages_down, config_type_limit_up, config_type_limit_down, config_type_time,
-	config_type_seconds, config_type_fraction;
+	config_type_bool, config_type_manage, config_type_rate, config_type_size_or_none,
+	config_type_pool, config_type_reserve, config_type_level, config_type_percent,
+	config_type_percent_or_none, config_type_pages_up, config_type_pages_down,
+	config_type_limit_up, config_type_limit_down, config_type_time, config_type_seconds,
+	config_type_fraction, config_type_on_stop;
 
 struct config_option {
 	const char *section, *key;
 	const struct config_type *type;
-	size_t offset;	    /* in struct config; of a group's option in struct memcg_knobs */
+	size_t offset;	    /* in struct config; of a group's option in struct core_group_knobs */
 	uint64_t min, max;  /* of the value: bytes, percent, microseconds, characters */
 	const char *reason; /* what it does, and why it is what it is unless set */
 };

@@ -52,6 +52,55 @@ static void format_mode(
 
 const struct config_type config_type_mode = { parse_mode, format_mode };
 
+static int parse_on_stop(
+	const struct config_option *option, const char *text, void *base, char *why, size_t size)
+{
+	bool *release = field(option, base);
+
+	if (strcmp(text, "keep") != 0 && strcmp(text, "release") != 0)
+		return bad(why, size, text, "is neither keep nor release");
+	*release = text[0] == 'r';
+	return 0;
+}
+
+static void format_on_stop(
+	const struct config_option *option, const void *base, char *buf, size_t size)
+{
+	const bool *release = field_const(option, base);
+
+	snprintf(buf, size, "%s", *release ? "release" : "keep");
+}
+
+const struct config_type config_type_on_stop = { parse_on_stop, format_on_stop };
+
+static const char *const manage_words[] = {
+	[HV_MANAGE_NO] = "no", [HV_MANAGE_OBSERVE] = "observe", [HV_MANAGE_ACT] = "act"
+};
+
+static int parse_manage(
+	const struct config_option *option, const char *text, void *base, char *why, size_t size)
+{
+	enum hv_manage *manage = field(option, base);
+
+	for (size_t i = 0; i < sizeof(manage_words) / sizeof(manage_words[0]); i++) {
+		if (strcmp(text, manage_words[i]) != 0)
+			continue;
+		*manage = (enum hv_manage)i;
+		return 0;
+	}
+	return bad(why, size, text, "is none of no, observe, act");
+}
+
+static void format_manage(
+	const struct config_option *option, const void *base, char *buf, size_t size)
+{
+	const enum hv_manage *manage = field_const(option, base);
+
+	snprintf(buf, size, "%s", manage_words[*manage]);
+}
+
+const struct config_type config_type_manage = { parse_manage, format_manage };
+
 static int parse_bool(
 	const struct config_option *option, const char *text, void *base, char *why, size_t size)
 {
@@ -294,6 +343,56 @@ static int parse_limit_down(
 
 const struct config_type config_type_limit_up = { parse_limit_up, format_pages };
 const struct config_type config_type_limit_down = { parse_limit_down, format_pages };
+
+/* Bytes, or none, which is 0. */
+static int parse_size_or_none(
+	const struct config_option *option, const char *text, void *base, char *why, size_t size)
+{
+	uint64_t *bytes = field(option, base);
+
+	if (strcmp(text, "none") != 0)
+		return read_size(option, text, bytes, why, size);
+	*bytes = 0;
+	return 0;
+}
+
+static void format_size_or_none(
+	const struct config_option *option, const void *base, char *buf, size_t size)
+{
+	const uint64_t *bytes = field_const(option, base);
+
+	if (*bytes == 0)
+		snprintf(buf, size, "none");
+	else
+		size_format_exact(*bytes, buf, size);
+}
+
+const struct config_type config_type_size_or_none = { parse_size_or_none, format_size_or_none };
+
+/* Pages a second, or none, which is 0. */
+static int parse_rate(
+	const struct config_option *option, const char *text, void *base, char *why, size_t size)
+{
+	uint64_t *pages = field(option, base);
+
+	if (strcmp(text, "none") != 0)
+		return parse_pages_down(option, text, base, why, size);
+	*pages = 0;
+	return 0;
+}
+
+static void format_rate(
+	const struct config_option *option, const void *base, char *buf, size_t size)
+{
+	const uint64_t *pages = field_const(option, base);
+
+	if (*pages == 0)
+		snprintf(buf, size, "none");
+	else
+		format_pages(option, base, buf, size);
+}
+
+const struct config_type config_type_rate = { parse_rate, format_rate };
 
 /* ---- numbers with a unit ---- */
 

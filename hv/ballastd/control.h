@@ -37,6 +37,7 @@ enum control_code {
 	CONTROL_AMBIGUOUS = -32011,
 	CONTROL_OBSERVE = -32012,
 	CONTROL_NOT_YET = -32013,
+	CONTROL_PAUSED = -32014,
 };
 
 struct control;

@@ -9,6 +9,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <getopt.h>
+#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -16,6 +17,7 @@
 
 #include "common/log.h"
 #include "hv/ballastd/config.h"
+#include "hv/ballastd/managers.h"
 #include "hv/ballastd/shell.h"
 #ifdef WITH_LIBVIRT
 #include "hv/libvirt/libvirt.h"
@@ -35,7 +37,7 @@ static const struct hv_backend *const backends[] = {
 
 struct options {
 	const char *file, *record;
-	bool check, dump, debug;
+	bool check, dump, debug, force;
 	struct {
 		const char *key, *value;
 	} set[8]; /* of section [ballastd], over what the file says */
@@ -55,11 +57,21 @@ static const char usage[] =
 	"      --record FILE     record what is seen and decided; see ballast-sim(1), replay\n"
 	"      --check-config    say whether the configuration is good, and end\n"
 	"      --dump-config     print the configuration as it counts, and end\n"
+	"      --force           act though another program that moves balloons runs here\n"
 	"      --debug           log more\n"
 	"  -V, --version         print the version, and end\n"
 	"  -h, --help            print this, and end\n";
 
-enum { OPT_MODE = 256, OPT_SOCKET, OPT_RUN_DIR, OPT_RECORD, OPT_CHECK, OPT_DUMP, OPT_DEBUG };
+enum {
+	OPT_MODE = 256,
+	OPT_SOCKET,
+	OPT_RUN_DIR,
+	OPT_RECORD,
+	OPT_CHECK,
+	OPT_DUMP,
+	OPT_DEBUG,
+	OPT_FORCE
+};
 
 static const struct option long_options[] = {
 	{ "connect", required_argument, NULL, 'c' },
@@ -71,6 +83,7 @@ static const struct option long_options[] = {
 	{ "check-config", no_argument, NULL, OPT_CHECK },
 	{ "dump-config", no_argument, NULL, OPT_DUMP },
 	{ "debug", no_argument, NULL, OPT_DEBUG },
+	{ "force", no_argument, NULL, OPT_FORCE },
 	{ "version", no_argument, NULL, 'V' },
 	{ "help", no_argument, NULL, 'h' },
 	{ 0 },
@@ -120,6 +133,9 @@ static bool read_options(int argc, char **argv, struct options *ret_options, int
 			break;
 		case OPT_DUMP:
 			ret_options->dump = true;
+			break;
+		case OPT_FORCE:
+			ret_options->force = true;
 			break;
 		case OPT_DEBUG:
 			ret_options->debug = true;
@@ -240,6 +256,30 @@ static void fill_standard_descriptors(void)
 		close(fd);
 }
 
+/* Two that both mean to decide pull every balloon to and fro. */
+static bool may_act(const struct options *options, const struct config *config)
+{
+	struct managers_found found;
+	int r;
+
+	if (!config->core.engine.act)
+		return true;
+	r = managers_find("/proc", &found);
+	if (r < 0)
+		log_write(LOG_LEVEL_WARNING, NULL,
+			"whether another program moves balloons here cannot be seen: %s",
+			strerror(-r));
+	if (r <= 0)
+		return true;
+	log_write(options->force ? LOG_LEVEL_WARNING : LOG_LEVEL_ERROR, NULL,
+		"%s (%s) runs on this host, process %" PRIu64 "%s", found.name, found.what,
+		found.pid,
+		options->force ? ": acting beside it, as --force says"
+			       : ": not acting beside it; end it, use mode = observe, or give "
+				 "--force");
+	return options->force;
+}
+
 int main(int argc, char **argv)
 {
 	struct options options = { 0 };
@@ -264,7 +304,9 @@ int main(int argc, char **argv)
 	shell.config = config;
 	shell.record = options.record;
 	shell.backend = find_backend(config->connect);
-	status = shell.backend && shell_run(&shell) == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+	status = shell.backend && may_act(&options, config) && shell_run(&shell) == 0
+			 ? EXIT_SUCCESS
+			 : EXIT_FAILURE;
 out:
 	config_free(config);
 	return status;

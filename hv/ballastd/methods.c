@@ -10,6 +10,7 @@
 
 #include "common/json.h"
 #include "common/size.h"
+#include "hv/ballastd/pauses.h"
 #include "hv/ballastd/views.h"
 #include "policy/pages.h"
 
@@ -276,6 +277,10 @@ static int do_reclaim(void *ctx, struct control_client *client, struct json_obje
 		return control_fail(error, CONTROL_OBSERVE,
 			"the daemon only observes and asks nobody for memory; set mode = act in "
 			"[ballastd] and restart it");
+	if (core_paused(core))
+		return control_fail(error, CONTROL_PAUSED,
+			"everything is paused and nobody is asked for memory; ballastctl resume "
+			"ends that");
 	if (count_jobs(m, client) >= METHODS_JOBS_MAX)
 		return control_fail(error, CONTROL_TOO_MANY, "%d jobs of this client are running",
 			METHODS_JOBS_MAX);
@@ -345,6 +350,122 @@ static bool tell_job(const struct methods *m, struct job *job)
 	job->told = true;
 	control_notify(job->client, "reclaim.progress", views_job(job->id, &now));
 	return now.state != CORE_JOB_RUNNING;
+}
+
+/* ---- pause, resume, release ---- */
+
+static const char *const name_params[] = { "name", NULL };
+
+/* A VM by name or UUID; one that is not there only by its UUID. */
+static int get_vm(
+	struct core *core, const char *name, struct hv_uuid *ret_uuid, struct control_error *error)
+{
+	struct core_vm_view vm;
+	uint64_t id = 0;
+
+	if (hv_uuid_parse(name, ret_uuid) == 0)
+		return 0;
+	if (find(core, name, &id, error) < 0)
+		return -1;
+	if (core_vm(core, id, &vm) < 0)
+		return control_fail_with(error, CONTROL_PARAMS, "parameter", "name",
+			"'%.255s' is a group; name a VM, or leave it out for all", name);
+	*ret_uuid = vm.uuid;
+	return 0;
+}
+
+/* What is paused now; with a warning where it is in force and could not be written down. */
+static int answer_pauses(
+	struct methods *m, struct json_object **ret_result, struct control_error *error)
+{
+	struct json_object *result;
+	char why[300] = "";
+	int r = 0;
+
+	if (m->params.run_dir)
+		pauses_save(m->params.run_dir, m->params.core, why, sizeof(why));
+	m->params.wake(m->params.ctx);
+	result = views_pauses(m->params.core);
+	if (result && why[0])
+		json_put_string(result, "warning", why, &r);
+	if (r < 0) {
+		json_object_put(result);
+		result = NULL;
+	}
+	return answer(result, ret_result, error);
+}
+
+static int set_pause(struct methods *m, struct json_object *params, bool paused,
+	struct json_object **ret_result, struct control_error *error)
+{
+	struct core *core = m->params.core;
+	const char *name = NULL;
+	struct hv_uuid uuid;
+	int r;
+
+	if (check_params(params, name_params, error) < 0)
+		return -1;
+	r = json_get_string(params, "name", &name);
+	if (r < 0 && r != -ENOENT)
+		return control_fail_with(error, CONTROL_PARAMS, "parameter", "name",
+			"name is a string: a VM's name or UUID");
+	if (r == -ENOENT) {
+		core_pause(core, paused);
+		return answer_pauses(m, ret_result, error);
+	}
+	if (get_vm(core, name, &uuid, error) < 0)
+		return -1;
+	if (core_pause_vm(core, &uuid, paused) < 0)
+		return control_fail(error, CONTROL_INTERNAL, "no memory");
+	return answer_pauses(m, ret_result, error);
+}
+
+static int do_pause(void *ctx, struct control_client *client, struct json_object *params,
+	struct json_object **ret_result, struct control_error *error)
+{
+	return set_pause(ctx, params, true, ret_result, error);
+}
+
+static int do_resume(void *ctx, struct control_client *client, struct json_object *params,
+	struct json_object **ret_result, struct control_error *error)
+{
+	return set_pause(ctx, params, false, ret_result, error);
+}
+
+static int do_release(void *ctx, struct control_client *client, struct json_object *params,
+	struct json_object **ret_result, struct control_error *error)
+{
+	struct methods *m = ctx;
+	struct core *core = m->params.core;
+	const struct engine_config *config = engine_config(core_engine(core));
+	struct json_object *result;
+	const char *name = NULL;
+	uint64_t id = 0;
+	int r;
+
+	if (check_params(params, name_params, error) < 0)
+		return -1;
+	if (json_get_string(params, "name", &name) < 0)
+		return control_fail_with(error, CONTROL_PARAMS, "parameter", "name",
+			"name is a string: a VM's name or UUID, or a group's path; / for all");
+	if (find(core, name, &id, error) < 0)
+		return -1;
+	if (!config->act)
+		return control_fail(error, CONTROL_OBSERVE,
+			"the daemon only observes and sets no target; ballastctl release --direct "
+			"does it without the daemon");
+	r = 0;
+	result = json_object_new_object();
+	json_put_u64(result, "schema_version", VIEWS_SCHEMA, &r);
+	json_put_string(result, "name", core_name(core, id), &r);
+	json_put_u64(result, "released", core_release(core, id), &r);
+	json_put_u64(result, "hold_us", config->release_us, &r);
+	m->params.wake(m->params.ctx);
+	if (r < 0) {
+		json_object_put(result);
+		result = NULL;
+	}
+	return answer(result, ret_result, error);
 }
 
 /* ---- events ---- */
@@ -434,6 +555,9 @@ const struct control_method methods_table[] = {
 	{ "reclaim", do_reclaim },
 	{ "reclaim.cancel", do_cancel },
 	{ "explain", do_explain },
+	{ "pause", do_pause },
+	{ "resume", do_resume },
+	{ "release", do_release },
 	{ "subscribe", do_subscribe },
 	{ "unsubscribe", do_unsubscribe },
 };

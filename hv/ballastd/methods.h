@@ -18,6 +18,7 @@ struct methods;
 
 struct methods_params {
 	struct core *core;
+	const char *run_dir;	    /* where a pause is written down; NULL: nowhere */
 	uint64_t (*now)(void *ctx); /* monotonic microseconds */
 	void (*wake)(void *ctx);    /* there is something for core_step() */
 	void *ctx;

@@ -22,6 +22,7 @@
 #include "common/size.h"
 #include "hv/ballastd/control.h"
 #include "hv/ballastd/methods.h"
+#include "hv/ballastd/pauses.h"
 #include "hv/record.h"
 
 /* sd-event's default of 250 ms would undo the pool's 50 ms. */
@@ -29,6 +30,9 @@
 
 /* Events taken from the backend before the core steps: a listing and a burst of VMs' events. */
 #define EVENTS_AT_ONCE 1024
+
+/* At the end balloons are told for so long; a call that returns takes a few milliseconds. */
+#define END_US 10000000
 
 /* A backend without a descriptor is asked this often, at least. */
 #define POLL_US 10000
@@ -44,6 +48,7 @@ struct shell {
 	bool record_failed;
 	struct methods *methods;
 	struct control *control;
+	uint64_t ends_by; /* giving back at the end; 0: not yet */
 };
 
 static uint64_t now_us(void *ctx)
@@ -145,6 +150,22 @@ static void take_events(struct shell *shell, uint64_t now)
 	}
 }
 
+/* All that can be told is told, or the time is up. */
+static void look_for_end(struct shell *shell, uint64_t now)
+{
+	size_t left = core_releasing(shell->core);
+
+	if (!shell->ends_by || (left > 0 && now < shell->ends_by))
+		return;
+	if (left > 0)
+		log_write(LOG_LEVEL_WARNING, NULL,
+			"%zu VMs could not be told that they get all back; ballastctl release "
+			"--all "
+			"--direct tries again",
+			left);
+	sd_event_exit(shell->event, 0);
+}
+
 static void step(struct shell *shell)
 {
 	const struct hv_call *calls = NULL;
@@ -160,6 +181,7 @@ static void step(struct shell *shell)
 	submit(shell, calls, nr);
 	methods_after_step(shell->methods);
 	check_record(shell);
+	look_for_end(shell, now);
 	if (shell->polls && next > now + POLL_US)
 		next = now + POLL_US;
 	arm(shell, next);
@@ -189,7 +211,13 @@ static int on_end_signal(sd_event_source *source, const struct signalfd_siginfo 
 
 	log_write(LOG_LEVEL_NOTICE, NULL, "ending on signal %s",
 		info->ssi_signo == SIGTERM ? "TERM" : "INT");
-	return sd_event_exit(shell->event, 0);
+	if (!shell->params->config->release_on_stop || shell->ends_by ||
+		!shell->params->config->core.engine.act)
+		return sd_event_exit(shell->event, 0);
+	shell->ends_by = now_us(NULL) + END_US;
+	core_release(shell->core, MEMCG_ROOT_ID);
+	wake(shell);
+	return 0;
 }
 
 static int on_hangup(sd_event_source *source, const struct signalfd_siginfo *info, void *ctx)
@@ -249,7 +277,12 @@ static int open_record(struct shell *shell)
 static int open_core(struct shell *shell)
 {
 	struct core_config config = shell->params->config->core; /* groups are copied by it */
-	struct methods_params methods = { .now = now_us, .wake = wake, .ctx = shell };
+	struct methods_params methods = {
+		.run_dir = shell->params->config->run_dir, .now = now_us, .wake = wake, .ctx = shell
+	};
+	const struct hv_uuid *uuids;
+	char why[300] = "";
+	size_t paused;
 	int r;
 
 	config.log = on_core_log;
@@ -258,6 +291,12 @@ static int open_core(struct shell *shell)
 		log_write(LOG_LEVEL_ERROR, NULL, "cannot start: %s", strerror(-r));
 		return r;
 	}
+	if (pauses_load(shell->params->config->run_dir, shell->core, why, sizeof(why)) < 0)
+		log_write(LOG_LEVEL_ERROR, NULL,
+			"%s: everything stays paused; ballastctl resume ends that", why);
+	paused = core_paused_vms(shell->core, &uuids);
+	if (paused > 0)
+		log_write(LOG_LEVEL_NOTICE, NULL, "%zu VMs are paused by themselves", paused);
 	methods.core = shell->core;
 	r = methods_new(&methods, &shell->methods);
 	if (r < 0)

@@ -88,12 +88,17 @@ struct json_object *views_version(void)
 	return done(object, r);
 }
 
-static struct json_object *pool_object(const struct engine_pool_view *pool)
+static struct json_object *pool_object(const struct core_status *status)
 {
+	const struct engine_pool_view *pool = &status->pool;
 	struct json_object *object = json_object_new_object();
 	int r = 0;
 
 	json_put_bool(object, "known", pool->known, &r);
+	if (status->others_known)
+		json_put_u64(object, "others", status->others, &r);
+	if (status->others_over)
+		json_put_bool(object, "others_over", true, &r);
 	if (!pool->known)
 		return done(object, r);
 	put_pages(object, "size", pool->size, &r);
@@ -153,6 +158,8 @@ static void put_sample(struct json_object *object, const struct engine_view *vie
 		put_pages(object, "actual", sample->actual, r);
 	if (set->used_known)
 		put_pages(object, "guest_used", set->guest_used, r);
+	if (set->guest_used != UINT64_MAX && !vm_knows(sample, VM_USABLE))
+		json_put_bool(object, "guest_used_estimated", true, r);
 	put_pages_if(object, "floor", set->floor, r);
 	put_pages_if(object, "margin", set->margin, r);
 	if (set->donor_known) {
@@ -162,6 +169,10 @@ static void put_sample(struct json_object *object, const struct engine_view *vie
 	if (sample->stale)
 		json_put_bool(object, "stale", true, r);
 }
+
+static const char *const manage_names[] = {
+	[HV_MANAGE_NO] = "no", [HV_MANAGE_OBSERVE] = "observe", [HV_MANAGE_ACT] = "act"
+};
 
 static struct json_object *vm_object(const struct core *core, const struct core_vm_view *vm)
 {
@@ -174,7 +185,11 @@ static struct json_object *vm_object(const struct core *core, const struct core_
 	json_put_string(object, "group", vm->group, &r);
 	json_put_string(object, "state", engine_vm_state_name(view->state), &r);
 	json_put_bool(object, "answering", vm->answering, &r);
-	json_put_string(object, "manage", view->attrs.act ? "act" : "observe", &r);
+	json_put_string(object, "manage", manage_names[vm->manage], &r);
+	if (view->attrs.paused)
+		json_put_bool(object, "paused", true, &r);
+	if (vm->contended)
+		json_put_bool(object, "contended", true, &r);
 	put_sample(object, view, &r);
 	put_pages_if(object, "target", view->target, &r);
 	put_pages_if(object, "ceiling", view->ceiling, &r);
@@ -279,15 +294,45 @@ struct json_object *views_status(struct core *core, uint64_t now)
 	json_put_string(object, "mode", status.act ? "act" : "observe", &r);
 	json_put_string(object, "backend", status.backend, &r);
 	json_put_bool(object, "connected", status.connected, &r);
+	json_put_bool(object, "paused", status.paused, &r);
 	json_put_u64(object, "ticks", status.ticks, &r);
 	json_put_u64(object, "hung_calls", status.hung, &r);
 	json_put_u64(object, "last_tick_us", status.last_tick, &r);
-	json_put_value(object, "pool", pool_object(&status.pool), &r);
+	json_put_value(object, "pool", pool_object(&status), &r);
 	core_for_each_group(core, add_group, &groups);
 	json_put_value(object, "groups", groups.array, &r);
 	core_for_each_vm(core, add_vm, &vms);
 	json_put_value(object, "vms", vms.array, &r);
 	return done(object, r ? r : groups.r ? groups.r : vms.r);
+}
+
+static struct json_object *paused_object(struct core *core, const struct hv_uuid *uuid)
+{
+	struct json_object *object = json_object_new_object();
+	char text[HV_UUID_TEXT];
+	uint64_t id;
+	int r = 0;
+
+	hv_uuid_format(uuid, text);
+	/* One that is not there has no name. */
+	if (core_find(core, text, &id) < 0 || !put_vm(object, core, id, &r))
+		json_put_string(object, "uuid", text, &r);
+	return done(object, r);
+}
+
+struct json_object *views_pauses(struct core *core)
+{
+	struct json_object *object = json_object_new_object(), *vms = json_object_new_array();
+	const struct hv_uuid *uuids;
+	size_t nr = core_paused_vms(core, &uuids);
+	int r = 0;
+
+	json_put_u64(object, "schema_version", VIEWS_SCHEMA, &r);
+	json_put_bool(object, "paused", core_paused(core), &r);
+	for (size_t i = 0; i < nr; i++)
+		json_push(vms, paused_object(core, &uuids[i]), &r);
+	json_put_value(object, "vms", vms, &r);
+	return done(object, r);
 }
 
 /* ---- plan ---- */

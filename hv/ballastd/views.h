@@ -19,6 +19,9 @@
 #define VIEWS_REASONS 8
 
 struct json_object *views_version(void);
+/* Who is paused: { schema_version, paused, vms: [ { uuid, name } ] }. */
+struct json_object *views_pauses(struct core *core);
+
 struct json_object *views_status(struct core *core, uint64_t now);
 
 /* The plan's shares must be current: see engine_plan(). group is the root's path. */

@@ -14,6 +14,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+/* Where a hash cannot grow the element is not added, which its handle shows. */
+#define HASH_NONFATAL_OOM 1
 #include <uthash.h>
 
 #include "hv/libvirt/smaps.h"
@@ -126,6 +128,10 @@ static struct vm *find_or_add(struct processes *p, const struct hv_uuid *uuid)
 	vm->uuid = *uuid;
 	vm->folder = vm->status = -1;
 	HASH_ADD(hh, p->vms, uuid, sizeof(vm->uuid), vm);
+	if (!vm->hh.tbl) {
+		free(vm);
+		return NULL;
+	}
 	p->nr++;
 	return vm;
 }

@@ -145,8 +145,8 @@ static void add_group(struct scenario_loader *loader, const char *path)
 		return;
 	}
 	core->groups = groups;
-	groups[core->nr_groups] =
-		(struct core_group_knobs){ .path = strdup(path), .knobs = MEMCG_KNOBS_NONE };
+	groups[core->nr_groups] = CORE_GROUP_KNOBS_NONE;
+	groups[core->nr_groups].path = strdup(path);
 	if (groups[core->nr_groups].path)
 		core->nr_groups++;
 	else
@@ -167,7 +167,7 @@ static void read_group(struct scenario_loader *loader, const char *name, const c
 		if (strcmp(option->key, name))
 			continue;
 		r = option->type->parse(
-			option, text, &core->groups[core->nr_groups - 1].knobs, why, sizeof why);
+			option, text, &core->groups[core->nr_groups - 1], why, sizeof why);
 		if (r == -ENOMEM)
 			scenario_out_of_memory(loader);
 		else if (r < 0)

@@ -12,6 +12,7 @@
 #define BALLAST_HV_SIM_SCENARIO_H
 
 #include "hv/ballastd/config.h"
+#include "hv/fault/fault.h"
 #include "hv/sim/expect.h"
 #include "hv/sim/sim.h"
 
@@ -25,10 +26,15 @@ struct scenario_step {
 	char *vm; /* NULL: to the host, or by the operator */
 	enum scenario_step_type {
 		SCENARIO_SIM,	  /* action */
+		SCENARIO_FAULT,	  /* fault, of vm or of all: it has no uuid yet */
 		SCENARIO_RECLAIM, /* the operator asks for bytes of group or VM who */
 		SCENARIO_RESTART, /* the daemon is killed and starts anew */
+		SCENARIO_PAUSE,	  /* who is not asked from now on; "/": nobody is */
+		SCENARIO_RESUME,
+		SCENARIO_RELEASE, /* group or VM who gets all back */
 	} type;
 	struct sim_action action;
+	struct fault_rule fault;
 	uint64_t bytes;
 	char *who;
 };

@@ -76,6 +76,73 @@ bool scenario_read_at(struct scenario_loader *loader, const char *name, uint64_t
 	return true;
 }
 
+/* The word behind another, as a time or a percentage. */
+static void read_fault_time(struct scenario_loader *loader, const char **text, uint64_t *ret_time)
+{
+	char word[SCENARIO_WORD_MAX] = "", why[160];
+
+	scenario_next_word(text, word);
+	if (expect_parse_time(word, ret_time, why, sizeof why) < 0)
+		scenario_wrong(loader, "%s", why);
+}
+
+static void read_percent(
+	struct scenario_loader *loader, const char **text, unsigned int *ret_percent)
+{
+	char word[SCENARIO_WORD_MAX] = "", *end;
+	unsigned long percent;
+
+	scenario_next_word(text, word);
+	percent = strtoul(word, &end, 10);
+	if (*word < '0' || *word > '9' || strcmp(end, "%") || percent > 100)
+		scenario_wrong(loader, "'%.40s' is no percentage", word);
+	else
+		*ret_percent = (unsigned int)percent;
+}
+
+/*
+ * fault KIND [CALL...] [for TIME] [by TIME] [chance PERCENT] [says PERCENT]: see fault.h. for: how
+ * long, else to the end; by: how slow; says: how much a guest that lies has free.
+ */
+static void read_fault(
+	struct scenario_loader *loader, const char *vm, uint64_t time, const char *text)
+{
+	struct fault_rule rule = { .of_vm = vm, .from = time, .until = UINT64_MAX };
+	struct scenario_step *step;
+	char word[SCENARIO_WORD_MAX] = "";
+	enum hv_call_type call;
+	uint64_t length = 0;
+
+	scenario_next_word(&text, word);
+	if (fault_kind_parse(word, &rule.kind) < 0)
+		scenario_wrong(loader,
+			"'%s' is none of slow, fail, deny, hang, lie, stale, "
+			"partial, lose",
+			word);
+	rule.delay_us = 1000000;
+	while (scenario_next_word(&text, word)) {
+		if (!strcmp(word, "for"))
+			read_fault_time(loader, &text, &length);
+		else if (!strcmp(word, "by"))
+			read_fault_time(loader, &text, &rule.delay_us);
+		else if (!strcmp(word, "chance"))
+			read_percent(loader, &text, &rule.percent_of);
+		else if (!strcmp(word, "says"))
+			read_percent(loader, &text, &rule.percent);
+		else if (fault_call_parse(word, &call) == 0)
+			rule.calls |= FAULT_CALL(call);
+		else
+			scenario_wrong(loader, "a fault has no '%s'", word);
+	}
+	if (length)
+		rule.until = time + length;
+	step = scenario_is_wrong(loader) ? NULL : add_step(loader, time, vm);
+	if (!step)
+		return;
+	step->type = SCENARIO_FAULT;
+	step->fault = rule;
+}
+
 void scenario_read_step(
 	struct scenario_loader *loader, const char *vm, uint64_t time, const char *text)
 {
@@ -85,6 +152,10 @@ void scenario_read_step(
 	char word[SCENARIO_WORD_MAX] = "";
 
 	scenario_next_word(&text, word);
+	if (!strcmp(word, "fault")) {
+		read_fault(loader, vm, time, text);
+		return;
+	}
 	for (size_t i = 0; i < NR(verbs) && !verb; i++)
 		if (!strcmp(verbs[i].word, word) && verbs[i].host == !vm)
 			verb = &verbs[i];
@@ -113,14 +184,26 @@ void scenario_read_step(
 		step->action = action;
 }
 
-/* reclaim SIZE [of WHO], restart */
+static const struct {
+	const char *word;
+	enum scenario_step_type type;
+	bool who; /* must say whom */
+} operator_words[] = {
+	{ "reclaim", SCENARIO_RECLAIM, false },
+	{ "restart", SCENARIO_RESTART, false },
+	{ "pause", SCENARIO_PAUSE, false },
+	{ "resume", SCENARIO_RESUME, false },
+	{ "release", SCENARIO_RELEASE, true },
+};
+
+/* reclaim SIZE [of WHO], restart, pause [VM], resume [VM], release WHO */
 void scenario_read_operator(struct scenario_loader *loader, const char *name, const char *text)
 {
 	struct scenario_step *step;
 	char word[SCENARIO_WORD_MAX] = "", size[SCENARIO_WORD_MAX] = "",
 	     who[SCENARIO_WORD_MAX] = "/";
 	uint64_t time, bytes = 0;
-	bool reclaim;
+	size_t i = 0;
 
 	if (!scenario_read_at(loader, name, &time)) {
 		scenario_wrong(
@@ -128,21 +211,28 @@ void scenario_read_operator(struct scenario_loader *loader, const char *name, co
 		return;
 	}
 	scenario_next_word(&text, word);
-	reclaim = !strcmp(word, "reclaim");
-	if (!reclaim && strcmp(word, "restart"))
+	while (i < NR(operator_words) && strcmp(operator_words[i].word, word) != 0)
+		i++;
+	if (i == NR(operator_words)) {
 		scenario_wrong(loader, "'%s' is nothing that an operator does", word);
-	if (reclaim &&
-		(!scenario_next_word(&text, size) || !scenario_read_size(loader, size, &bytes)))
-		scenario_wrong(loader, "reclaim: how much?");
-	if (reclaim && scenario_next_word(&text, word) &&
-		(strcmp(word, "of") || !scenario_next_word(&text, who)))
-		scenario_wrong(loader, "write reclaim SIZE of WHO");
+		return;
+	}
+	if (operator_words[i].type == SCENARIO_RECLAIM) {
+		if (!scenario_next_word(&text, size) || !scenario_read_size(loader, size, &bytes))
+			scenario_wrong(loader, "reclaim: how much?");
+		if (scenario_next_word(&text, word) &&
+			(strcmp(word, "of") || !scenario_next_word(&text, who)))
+			scenario_wrong(loader, "write reclaim SIZE of WHO");
+	} else if (operator_words[i].type != SCENARIO_RESTART) {
+		if (!scenario_next_word(&text, who) && operator_words[i].who)
+			scenario_wrong(loader, "%s: whom?", operator_words[i].word);
+	}
 	if (text[strspn(text, " \t")])
 		scenario_wrong(loader, "'%.40s' is too much", text + strspn(text, " \t"));
 	step = scenario_is_wrong(loader) ? NULL : add_step(loader, time, NULL);
 	if (!step)
 		return;
-	step->type = reclaim ? SCENARIO_RECLAIM : SCENARIO_RESTART;
+	step->type = operator_words[i].type;
 	step->bytes = bytes;
 	step->who = strdup(who);
 	if (!step->who)

@@ -19,8 +19,8 @@ struct virtual
 	struct scenario *scenario;
 	struct virtual_watch watch;
 	struct core_config config; /* borrowed parts are the scenario's */
-	const struct hv_backend *backend;
-	struct hv *hv;
+	struct hv_backend backend; /* the fault wrapper around ... */
+	struct hv *hv, *sim;	   /* ... the simulated host */
 	struct core *core;
 	uint64_t now;
 	size_t *operator_steps; /* of the scenario's steps, in order of time */
@@ -34,7 +34,7 @@ struct core *virtual_core(const struct virtual *virtual)
 
 const struct hv *virtual_sim(const struct virtual *virtual)
 {
-	return virtual->hv;
+	return virtual->sim;
 }
 
 uint64_t virtual_now(const struct virtual *virtual)
@@ -44,7 +44,7 @@ uint64_t virtual_now(const struct virtual *virtual)
 
 static int start_core(struct virtual *virtual)
 {
-	int r = core_new(&virtual->config, virtual->backend, &virtual->core);
+	int r = core_new(&virtual->config, &virtual->backend, &virtual->core);
 
 	if (r < 0)
 		return r;
@@ -54,17 +54,34 @@ static int start_core(struct virtual *virtual)
 
 /* ---- making it ---- */
 
+static int add_fault(struct virtual *virtual, const struct scenario_step *step)
+{
+	struct fault_rule rule = step->fault;
+	struct sim_vm_view view;
+	int r = step->vm ? sim_vm_view(virtual->sim, step->vm, &view) : 0;
+
+	if (r < 0)
+		return r;
+	if (step->vm)
+		rule.uuid = *view.uuid;
+	return fault_add(virtual->hv, &rule);
+}
+
 static int add_guests(struct virtual *virtual)
 {
 	const struct scenario *s = virtual->scenario;
-	int r = sim_host_set(virtual->hv, &s->host);
+	int r = sim_host_set(virtual->sim, &s->host);
 
+	fault_seed(virtual->hv, s->host.seed);
 	for (size_t i = 0; i < s->nr_vms && r == 0; i++)
-		r = sim_vm_add(virtual->hv, &s->vms[i].sim);
-	for (size_t i = 0; i < s->nr_steps && r == 0; i++)
+		r = sim_vm_add(virtual->sim, &s->vms[i].sim);
+	for (size_t i = 0; i < s->nr_steps && r == 0; i++) {
 		if (s->steps[i].type == SCENARIO_SIM)
-			r = sim_at(
-				virtual->hv, s->steps[i].time, s->steps[i].vm, &s->steps[i].action);
+			r = sim_at(virtual->sim, s->steps[i].time, s->steps[i].vm,
+				&s->steps[i].action);
+		else if (s->steps[i].type == SCENARIO_FAULT)
+			r = add_fault(virtual, &s->steps[i]);
+	}
 	return r;
 }
 
@@ -77,7 +94,7 @@ static int sort_operator(struct virtual *virtual)
 	if (!sorted)
 		return -ENOMEM;
 	for (size_t i = 0; i < s->nr_steps; i++) {
-		if (s->steps[i].type == SCENARIO_SIM)
+		if (s->steps[i].type == SCENARIO_SIM || s->steps[i].type == SCENARIO_FAULT)
 			continue;
 		for (at = nr++; at && s->steps[sorted[at - 1]].time > s->steps[i].time; at--)
 			sorted[at] = sorted[at - 1];
@@ -99,13 +116,16 @@ int virtual_new(
 	virtual->scenario = scenario;
 	if (watch)
 		virtual->watch = *watch;
-	virtual->backend = &hv_sim;
+	virtual->backend = fault_table(&hv_sim);
 	virtual->config = scenario->config->core;
 	virtual->config.log = virtual->watch.log;
 	virtual->config.log_ctx = virtual->watch.ctx;
-	r = virtual->backend->open(&(struct hv_params){ .uri = "sim:///" }, &virtual->hv);
+	r = virtual->backend.open(
+		&(struct hv_params){ .uri = FAULT_PREFIX "sim:///", .inner = &hv_sim },
+		&virtual->hv);
 	if (r < 0)
 		goto out;
+	virtual->sim = fault_inner(virtual->hv);
 	r = add_guests(virtual);
 	if (r < 0)
 		goto out;
@@ -127,21 +147,56 @@ void virtual_free(struct virtual *virtual)
 	if (!virtual)
 		return;
 	core_free(virtual->core);
-	if (virtual->backend)
-		virtual->backend->close(virtual->hv);
+	hv_fault.close(virtual->hv);
 	free(virtual->operator_steps);
 	free(virtual);
 }
 
 /* ---- running it ---- */
 
-/* The daemon was killed: all that it knew is gone, what it asked last may or may not be done. */
+/* A pause outlives the daemon: what its file is for. */
+static int pause_alike(const struct core *from, struct core *core)
+{
+	const struct hv_uuid *uuids;
+	size_t nr = core_paused_vms(from, &uuids);
+	int r = 0;
+
+	core_pause(core, core_paused(from));
+	for (size_t i = 0; i < nr && r == 0; i++)
+		r = core_pause_vm(core, &uuids[i], true);
+	return r;
+}
+
+/*
+ * The daemon was killed: all that it knew but who is paused is gone, what it asked last may or may
+ * not be done.
+ */
 static int restart(struct virtual *virtual)
 {
-	core_free(virtual->core);
+	struct core *old = virtual->core;
+	int r;
+
 	virtual->core = NULL;
-	sim_new_client(virtual->hv);
-	return start_core(virtual);
+	fault_new_client(virtual->hv);
+	sim_new_client(virtual->sim);
+	r = start_core(virtual);
+	if (r == 0)
+		r = pause_alike(old, virtual->core);
+	core_free(old);
+	return r;
+}
+
+static int set_pause(struct virtual *virtual, const char *who, bool paused)
+{
+	struct sim_vm_view vm;
+
+	if (!strcmp(who, "/")) {
+		core_pause(virtual->core, paused);
+		return 0;
+	}
+	if (sim_vm_view(virtual->sim, who, &vm) < 0)
+		return 0; /* nobody of that name */
+	return core_pause_vm(virtual->core, vm.uuid, paused);
 }
 
 static int run_operator(struct virtual *virtual)
@@ -157,13 +212,19 @@ static int run_operator(struct virtual *virtual)
 		if (step->time > virtual->now)
 			break;
 		virtual->done_operator++;
-		if (step->type == SCENARIO_RESTART) {
+		r = 0;
+		if (step->type == SCENARIO_RESTART)
 			r = restart(virtual);
-			if (r < 0)
-				return r;
-		} else if (core_find(virtual->core, step->who, &root) == 0) {
+		else if (step->type == SCENARIO_PAUSE || step->type == SCENARIO_RESUME)
+			r = set_pause(virtual, step->who, step->type == SCENARIO_PAUSE);
+		else if (core_find(virtual->core, step->who, &root) < 0)
+			continue;
+		else if (step->type == SCENARIO_RELEASE)
+			core_release(virtual->core, root);
+		else
 			core_reclaim(virtual->core, root, step->bytes / POLICY_PAGE_SIZE, &job);
-		}
+		if (r < 0)
+			return r;
 	}
 	return 0;
 }
@@ -178,7 +239,7 @@ static uint64_t next_operator(const struct virtual *virtual)
 /* Events to the core, its calls to the backend; *ret_next: when the core wants to come back. */
 static int step(struct virtual *virtual, uint64_t *ret_next)
 {
-	const struct hv_backend *backend = virtual->backend;
+	const struct hv_backend *backend = &virtual->backend;
 	const struct hv_call *calls;
 	struct hv_event event;
 	size_t nr;
@@ -199,7 +260,7 @@ static int step(struct virtual *virtual, uint64_t *ret_next)
 
 static uint64_t look(struct virtual *virtual)
 {
-	const struct figure_world world = { virtual->core, virtual->hv };
+	const struct figure_world world = { virtual->core, virtual->sim };
 	struct scenario *s = virtual->scenario;
 	bool last = virtual->now >= s->length;
 	uint64_t next = NEVER, at;
@@ -219,9 +280,10 @@ int virtual_run(struct virtual *virtual)
 	int r;
 
 	while (true) {
-		r = sim_advance(virtual->hv, virtual->now);
+		r = sim_advance(virtual->sim, virtual->now);
 		if (r < 0)
 			return r;
+		fault_advance(virtual->hv, virtual->now);
 		r = run_operator(virtual);
 		if (r < 0)
 			return r;
@@ -234,7 +296,9 @@ int virtual_run(struct virtual *virtual)
 		next = at < next ? at : next;
 		if (virtual->now >= length)
 			return 0;
-		at = sim_next(virtual->hv);
+		at = sim_next(virtual->sim);
+		next = at < next ? at : next;
+		at = fault_next(virtual->hv);
 		next = at < next ? at : next;
 		at = next_operator(virtual);
 		next = at < next ? at : next;

@@ -11,7 +11,7 @@ mark=$(log_mark)
 daemon_start
 wait_for 20 sampling
 status=0
-timeout 90 "$BUILD/ballastctl" -s "$LAB/ballastd.sock" reclaim 2GiB || status=$?
+timeout 90 "$BUILD/ballastctl" -s "$LAB/ballastd.sock" reclaim --yes 2GiB || status=$?
 ctl status
 # 4: done in part; 1 would be a failure, 124 one that never ends.
 expect "the part that could be done is told" $status -eq 4

@@ -92,6 +92,8 @@ static void take_change(const struct engine_change *c)
 	case ENGINE_VM_CANCEL:
 		item->cancels++;
 		break;
+	case ENGINE_VM_RELEASE:
+		break;
 	case ENGINE_GROUP_GONE:
 		for (size_t i = 0; i < fake.nr_items; i++)
 			ck_assert(fake.items[i].gone || fake.items[i].parent != c->id);

@@ -54,6 +54,7 @@ static struct {
 	struct fake_domain domains[DOMAINS_MAX];
 	int nr_domains;
 	int fail[FAKE_NR];
+	unsigned int fail_nth; /* of all calls that can fail; 0: none any more */
 	unsigned int count[FAKE_NR];
 	unsigned int nr_conns, nr_hanging;
 	bool release;
@@ -83,6 +84,24 @@ void fake_unlock(void)
 	pthread_mutex_unlock(&lock);
 }
 
+/* Of a description here. */
+#define XML_MAX 2048
+
+/* Tests let one allocation fail: libvirt's own are not meant, and are tried twice. */
+static void *get_zeroed(size_t nr, size_t size)
+{
+	void *p = calloc(nr, size);
+
+	return p ? p : calloc(nr, size);
+}
+
+static char *get_copy(const char *text)
+{
+	char *copy = strdup(text);
+
+	return copy ? copy : strdup(text);
+}
+
 void fake_reset(void)
 {
 	fake_lock();
@@ -110,6 +129,24 @@ void fake_fail(enum fake_call call, int code)
 	fake_lock();
 	fake.fail[call] = code;
 	fake_unlock();
+}
+
+void fake_fail_nth(unsigned int nth)
+{
+	fake_lock();
+	fake.fail_nth = nth;
+	fake_unlock();
+}
+
+bool fake_failed_nth(void)
+{
+	bool did;
+
+	fake_lock();
+	did = fake.fail_nth == 0;
+	fake.fail_nth = 0;
+	fake_unlock();
+	return did;
 }
 
 void fake_release(void)
@@ -234,6 +271,8 @@ static int enter(enum fake_call call, const struct fake_conn *conn)
 		return failed(VIR_ERR_INTERNAL_ERROR, "client socket is closed");
 	if (fake.fail[call])
 		return failed(fake.fail[call], "made up");
+	if (fake.fail_nth && --fake.fail_nth == 0)
+		return failed(VIR_ERR_INTERNAL_ERROR, "made up once");
 	return 0;
 }
 
@@ -255,7 +294,7 @@ struct handle {
 
 static virDomainPtr handle_new(struct fake_conn *conn, int number)
 {
-	struct handle *h = calloc(1, sizeof(*h));
+	struct handle *h = get_zeroed(1, sizeof(*h));
 
 	if (!h)
 		abort();
@@ -428,7 +467,7 @@ static virConnectPtr open_conn(const char *uri)
 	pthread_mutex_lock(&dispatching);
 	fake_lock();
 	if (enter(FAKE_OPEN, NULL) == 0) {
-		conn = calloc(1, sizeof(*conn));
+		conn = get_zeroed(1, sizeof(*conn));
 		if (!conn)
 			abort();
 		conn->next = fake.conns;
@@ -478,7 +517,7 @@ static int set_keep_alive(virConnectPtr conn, int interval, unsigned int count)
 
 static char *get_uri(virConnectPtr conn)
 {
-	return strdup("qemu:///system");
+	return get_copy("qemu:///system");
 }
 
 static int register_close(
@@ -563,16 +602,16 @@ static int get_all_domain_stats(virConnectPtr conn, unsigned int stats,
 		fake_unlock();
 		return -1;
 	}
-	records = calloc(DOMAINS_MAX + 1, sizeof(*records));
+	records = get_zeroed(DOMAINS_MAX + 1, sizeof(*records));
 	for (int i = 0; i < fake.nr_domains; i++) {
 		struct fake_domain *dom = &fake.domains[i];
 		virDomainStatsRecordPtr record;
 
 		if (!active(dom))
 			continue;
-		record = calloc(1, sizeof(*record));
+		record = get_zeroed(1, sizeof(*record));
 		record->dom = handle_new(connection(conn), i);
-		record->params = calloc(STATE_PARAMS, sizeof(*record->params));
+		record->params = get_zeroed(STATE_PARAMS, sizeof(*record->params));
 		record->nparams = STATE_PARAMS;
 		set_int(&record->params[0], "state.state", dom->state);
 		set_int(&record->params[1], "state.reason", dom->reason);
@@ -603,7 +642,7 @@ static int list_all(virConnectPtr conn, virDomainPtr **ret_domains, unsigned int
 		fake_unlock();
 		return -1;
 	}
-	domains = calloc(DOMAINS_MAX + 1, sizeof(*domains));
+	domains = get_zeroed(DOMAINS_MAX + 1, sizeof(*domains));
 	for (int i = 0; i < fake.nr_domains; i++)
 		if (active(&fake.domains[i]))
 			domains[nr++] = handle_new(connection(conn), i);
@@ -681,11 +720,12 @@ static char *get_xml(virDomainPtr dom, unsigned int flags)
 	fake_lock();
 	if (flags & ~(unsigned int)VIR_DOMAIN_XML_INACTIVE)
 		abort(); /* no passwords are asked for */
-	if (enter(inactive ? FAKE_XML_INACTIVE : FAKE_XML, handle(dom)->conn) == 0 &&
-		asprintf(&xml,
+	if (enter(inactive ? FAKE_XML_INACTIVE : FAKE_XML, handle(dom)->conn) == 0) {
+		xml = get_zeroed(1, XML_MAX);
+		snprintf(xml, XML_MAX,
 			"<domain><name>%s</name><memory unit='KiB'>1048576</memory>%s</domain>",
-			d->name, inactive ? d->inside_inactive : d->inside) < 0)
-		abort();
+			d->name, inactive ? d->inside_inactive : d->inside);
+	}
 	fake_unlock();
 	return xml;
 }
@@ -719,7 +759,7 @@ static char *get_metadata(virDomainPtr dom, int type, const char *uri, unsigned 
 	fake_lock();
 	if (enter(FAKE_GET_METADATA, handle(dom)->conn) == 0) {
 		if (handle(dom)->dom->note[0])
-			note = strdup(handle(dom)->dom->note);
+			note = get_copy(handle(dom)->dom->note);
 		else
 			failed(VIR_ERR_NO_DOMAIN_METADATA, "metadata not found");
 	}

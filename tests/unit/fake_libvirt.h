@@ -64,6 +64,9 @@ void fake_unlock(void);
 
 /* From now on the call fails with that error; 0: it works again. */
 void fake_fail(enum fake_call call, int code);
+/* The nth call from now on fails, whichever it is, and no other; and whether it came to that. */
+void fake_fail_nth(unsigned int nth);
+bool fake_failed_nth(void);
 /* Every connection there is breaks; told to the close callback, with that reason. */
 void fake_break(int reason);
 /* Makes what hangs go on. */

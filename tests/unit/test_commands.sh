@@ -41,6 +41,12 @@ check ctl_group_where_there_is_none 2 "takes no --group" "$ctl" status -g /a
 check ctl_without_a_daemon_is_not_reachable 3 "is it running?" "$ctl" -s "$work/none" status
 check ctl_reclaim_without_a_daemon 3 "cannot reach ballastd" "$ctl" -s "$work/none" reclaim 1GiB
 
+check ctl_release_of_nobody_is_wrong_usage 2 "or give --all" "$ctl" release
+check ctl_release_of_one_and_of_all_is_wrong_usage 2 "or give --all" "$ctl" release web1 --all
+check ctl_yes_where_nothing_asks 2 "takes no --yes" "$ctl" status --yes
+check ctl_connect_is_of_direct_only 2 "without --direct" "$ctl" status -c qemu:///system
+check ctl_pause_without_a_daemon 3 "cannot reach ballastd" "$ctl" -s "$work/none" pause
+
 check daemon_version_is_printed 0 "ballastd " "$daemon" --version
 check daemon_unknown_argument_is_wrong_usage 2 "unexpected argument 'x'" "$daemon" x
 printf '[pool]\nsize = 1\nwm_low = 5%%\n' >"$work/bad.conf"

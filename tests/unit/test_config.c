@@ -108,19 +108,25 @@ START_TEST(every_option_is_read_and_dumped_alike)
 	static const char text[] =
 		"[ballastd]\nmode = act\nconnect = test:///default\nrun-dir = /tmp/x\nsocket = "
 		"/tmp/s\n"
+		"on-stop = release\n"
 		"[pool]\nsize = 1536MiB\nreserve = 1GiB\nwm-min = 16MiB\nwm-low = 2.5%\nwm-high = "
 		"8%\n"
+		"others-max = 3GiB\n"
 		"psi = none\n"
-		"[vms]\ndefault-soft-limit = 40%\nguest-swap = yes\nfloor = 25%\nfloor-free-only = "
+		"[vms]\ndefault-soft-limit = 40%\nguest-swap = yes\ntrust = yes\n"
+		"observe-stats = yes\nfloor = 25%\nfloor-free-only = "
 		"60%\n"
 		"margin = 5%\nmargin-at-least = 16MiB\n"
-		"[pace]\nmax-step = 64MiB\nhold = 2s\nhold-max = 3min\nask-deadline = 1500ms\nrest "
+		"[pace]\nmax-step = 64MiB\nmax-rate = 10MiB\nhost-max-rate = none\n"
+		"release-hold = 1min\nhold = 2s\nhold-max = 3min\nask-deadline = 1500ms\nrest "
 		"= 2s\n"
 		"speed = 20MiB\nheadroom = 32MiB\nheadroom-part = 1/8\n"
 		"[times]\npool-fast = 20ms\npool-slow = 100ms\nvm = 500ms\ntick-min = 10ms\n"
 		"tick-max = 2s\nresync = 7s\nlane-deadline = 4s\nstats-period = 2s\n"
 		"[group /prod]\nsoft-limit = 512MiB\nmin = 0\nlow = 256MiB\nmax = 1GiB\n"
-		"[group /prod/web]\nsoft-limit = none\nmin = 4KiB\nlow = 0\nmax = none\n";
+		"manage = observe\n"
+		"[group /prod/web]\nsoft-limit = none\nmin = 4KiB\nlow = 0\nmax = none\n"
+		"manage = act\n";
 	char dump[sizeof(text) + 100] = "", *again = NULL, *errors;
 	struct config *config = load_ok(text);
 	size_t size;
@@ -477,7 +483,7 @@ static void check_manual(const char *manual, const struct config_option *option,
 
 START_TEST(manual_has_every_option_with_its_default)
 {
-	const struct memcg_knobs none = MEMCG_KNOBS_NONE;
+	const struct core_group_knobs none = CORE_GROUP_KNOBS_NONE;
 	char *manual = read_source("docs/ballastd.conf.5.scd");
 	struct config *config = NULL;
 

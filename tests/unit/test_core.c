@@ -389,8 +389,8 @@ END_TEST
 START_TEST(groups_are_made_along_the_path_with_the_configurations_knobs)
 {
 	struct core_group_knobs groups[] = {
-		{ (char *)"/prod", { PAGES(2 * GIB), 0, 0, PAGES_UNLIMITED } },
-		{ (char *)"/", { PAGES_UNLIMITED, 0, 0, PAGES(9 * GIB) } },
+		{ (char *)"/prod", { PAGES(2 * GIB), 0, 0, PAGES_UNLIMITED }, HV_MANAGE_ACT },
+		{ (char *)"/", { PAGES_UNLIMITED, 0, 0, PAGES(9 * GIB) }, HV_MANAGE_ACT },
 	};
 	struct host_vm *a = host_vm(0), *b = host_vm(1);
 	uint64_t prod, web;

@@ -729,8 +729,8 @@ END_TEST
 START_TEST(core_that_cannot_be_made_says_so)
 {
 	static const struct hv_backend backend = { .name = "x", .granule = 1 };
-	struct core_group_knobs groups[] = { { (char *)"/a", MEMCG_KNOBS_NONE },
-		{ (char *)"/b", MEMCG_KNOBS_NONE } };
+	struct core_group_knobs groups[] = { { (char *)"/a", MEMCG_KNOBS_NONE, HV_MANAGE_ACT },
+		{ (char *)"/b", MEMCG_KNOBS_NONE, HV_MANAGE_ACT } };
 	struct core *core = NULL;
 	int r;
 

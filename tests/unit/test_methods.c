@@ -440,6 +440,91 @@ START_TEST(wrong_parameters_are_named)
 }
 END_TEST
 
+static uint64_t target_of(const char *vm)
+{
+	struct sim_vm_view view;
+
+	ck_assert_int_eq(sim_vm_view(hv, vm, &view), 0);
+	return view.guest->target;
+}
+
+START_TEST(paused_vm_is_not_asked_and_a_plan_says_so)
+{
+	struct control_error error;
+	struct json_object *result;
+
+	result = call_ok(&client, "pause", "{\"name\":\"batch\"}");
+	ck_assert_str_eq(text(item(result, "vms", 0), "name"), "batch");
+	ck_assert(!json_object_get_boolean(json_object_object_get(result, "paused")));
+	json_object_put(result);
+	ck_assert_uint_eq(wakes, 1);
+	run(2000 * MS);
+	result = call_ok(&client, "plan", "{\"size\":\"64MiB\"}");
+	ck_assert_str_eq(text(item(result, "holds", 0), "hold"), "asking is paused");
+	json_object_put(result);
+	json_object_put(call_ok(&client, "resume", "{\"name\":\"batch\"}"));
+	run(2000 * MS);
+	result = call_ok(&client, "plan", "{\"size\":\"64MiB\"}");
+	ck_assert_str_eq(text(item(result, "shares", 0), "name"), "batch");
+	json_object_put(result);
+	ck_assert_ptr_null(call(&client, "pause", "{\"name\":\"/\"}", &error));
+	ck_assert_int_eq(error.code, CONTROL_PARAMS);
+	ck_assert_ptr_null(call(&client, "pause", "{\"name\":\"batsh\"}", &error));
+	ck_assert_int_eq(error.code, CONTROL_NOT_FOUND);
+}
+END_TEST
+
+START_TEST(while_everything_is_paused_no_reclaim_is_begun)
+{
+	struct control_error error;
+	struct json_object *result;
+
+	result = call_ok(&client, "pause", NULL);
+	ck_assert(json_object_get_boolean(json_object_object_get(result, "paused")));
+	json_object_put(result);
+	ck_assert_ptr_null(call(&client, "reclaim", "{\"size\":\"64MiB\"}", &error));
+	ck_assert_int_eq(error.code, CONTROL_PAUSED);
+	ck_assert_ptr_nonnull(strstr(error.message, "resume"));
+	result = call_ok(&client, "status", NULL);
+	ck_assert(json_object_get_boolean(json_object_object_get(result, "paused")));
+	json_object_put(result);
+	json_object_put(call_ok(&client, "resume", NULL));
+	json_object_put(call_ok(&client, "reclaim", "{\"size\":\"64MiB\"}"));
+}
+END_TEST
+
+START_TEST(released_vm_is_at_its_ceiling_and_stays_there)
+{
+	struct control_error error;
+	struct json_object *result;
+
+	json_object_put(call_ok(&client, "reclaim", "{\"size\":\"128MiB\"}"));
+	run(3000 * MS);
+	ck_assert_uint_lt(target_of("batch"), MIB(1024));
+	result = call_ok(&client, "release", "{\"name\":\"/\"}");
+	ck_assert_uint_eq(number(result, "released"), 2);
+	ck_assert_uint_eq(number(result, "hold_us"), 600000000);
+	json_object_put(result);
+	run(2000 * MS);
+	ck_assert_uint_eq(target_of("batch"), MIB(1024));
+	result = call_ok(&client, "plan", "{\"size\":\"64MiB\"}");
+	ck_assert_str_eq(text(item(result, "holds", 0), "hold"), "released lately");
+	json_object_put(result);
+	ck_assert_ptr_null(call(&client, "release", NULL, &error));
+	ck_assert_int_eq(error.code, CONTROL_PARAMS);
+}
+END_TEST
+
+START_TEST(release_is_refused_while_only_observing)
+{
+	struct control_error error;
+
+	ck_assert_ptr_null(call(&client, "release", "{\"name\":\"/\"}", &error));
+	ck_assert_int_eq(error.code, CONTROL_OBSERVE);
+	ck_assert_ptr_nonnull(strstr(error.message, "--direct"));
+}
+END_TEST
+
 static TCase *add_case(Suite *suite, const char *name, void (*start_case)(void))
 {
 	TCase *tc = tcase_create(name);
@@ -466,9 +551,13 @@ int main(void)
 	tcase_add_test(tc, client_that_goes_takes_its_jobs_with_it);
 	tcase_add_test(tc, jobs_of_one_client_are_bounded);
 	tcase_add_test(tc, subscriber_is_told_actions_and_events_until_it_unsubscribes);
+	tcase_add_test(tc, paused_vm_is_not_asked_and_a_plan_says_so);
+	tcase_add_test(tc, while_everything_is_paused_no_reclaim_is_begun);
+	tcase_add_test(tc, released_vm_is_at_its_ceiling_and_stays_there);
 	tcase_add_loop_test(tc, wrong_parameters_are_named, 0, sizeof(bad) / sizeof(bad[0]));
 	tc = add_case(suite, "observing", setup_observing);
 	tcase_add_test(tc, reclaim_is_refused_while_only_observing);
+	tcase_add_test(tc, release_is_refused_while_only_observing);
 	tc = add_case(suite, "at once", setup_at_once);
 	tcase_add_test(tc, before_anything_is_known_figures_are_absent_and_plan_says_so);
 	sr = srunner_create(suite);

@@ -1,0 +1,280 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#include <config.h>
+
+#include "tests/unit/faults.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <pthread.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/types.h>
+
+#define LIVE 65536 /* a power of two; far more than a run has */
+#define GONE ((void *)1)
+
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static bool armed, tracking, held, injected;
+static uint64_t calls, fails_at;
+static const char *what = "";
+static void *live[LIVE];
+static size_t nr_live;
+
+void faults_arm(uint64_t nth)
+{
+	pthread_mutex_lock(&lock);
+	memset(live, 0, sizeof(live));
+	nr_live = 0;
+	armed = tracking = true;
+	held = injected = false;
+	calls = 0;
+	fails_at = nth;
+	what = "";
+	pthread_mutex_unlock(&lock);
+}
+
+bool faults_disarm(void)
+{
+	bool did;
+
+	pthread_mutex_lock(&lock);
+	armed = false;
+	did = injected;
+	pthread_mutex_unlock(&lock);
+	return did;
+}
+
+uint64_t faults_calls(void)
+{
+	uint64_t nr;
+
+	pthread_mutex_lock(&lock);
+	nr = calls;
+	pthread_mutex_unlock(&lock);
+	return nr;
+}
+
+const char *faults_what(void)
+{
+	return what;
+}
+
+void faults_hold(bool hold)
+{
+	pthread_mutex_lock(&lock);
+	held = hold;
+	pthread_mutex_unlock(&lock);
+}
+
+size_t faults_live(void)
+{
+	return nr_live;
+}
+
+/* True: this call is to fail. */
+static bool fails(const char *name)
+{
+	bool fail;
+
+	pthread_mutex_lock(&lock);
+	fail = armed && !held && ++calls == fails_at;
+	if (fail) {
+		injected = true;
+		what = name;
+	}
+	pthread_mutex_unlock(&lock);
+	return fail;
+}
+
+static size_t place(const void *p)
+{
+	return ((uintptr_t)p >> 4) * UINT64_C(0x9e3779b97f4a7c15) >> 48 & (LIVE - 1);
+}
+
+static void *note(void *p)
+{
+	size_t i = place(p);
+
+	pthread_mutex_lock(&lock);
+	if (p && tracking && !held && nr_live < LIVE / 2) {
+		while (live[i] && live[i] != GONE)
+			i = (i + 1) & (LIVE - 1);
+		live[i] = p;
+		nr_live++;
+	}
+	pthread_mutex_unlock(&lock);
+	return p;
+}
+
+static void forget(const void *p)
+{
+	size_t i = place(p);
+
+	pthread_mutex_lock(&lock);
+	while (p && live[i] && live[i] != p)
+		i = (i + 1) & (LIVE - 1);
+	if (p && live[i] == p) {
+		live[i] = GONE;
+		nr_live--;
+	}
+	pthread_mutex_unlock(&lock);
+}
+
+/* The linker's names; they belong to it. */
+void *__real_malloc(size_t size);
+void *__wrap_malloc(size_t size);
+void *__real_calloc(size_t nr, size_t size);
+void *__wrap_calloc(size_t nr, size_t size);
+void *__real_realloc(void *p, size_t size);
+void *__wrap_realloc(void *p, size_t size);
+void *__real_reallocarray(void *p, size_t nr, size_t size);
+void *__wrap_reallocarray(void *p, size_t nr, size_t size);
+void __real_free(void *p);
+void __wrap_free(void *p);
+char *__real_strdup(const char *text);
+char *__wrap_strdup(const char *text);
+char *__real_strndup(const char *text, size_t size);
+char *__wrap_strndup(const char *text, size_t size);
+int __wrap_asprintf(char **ret_text, const char *format, ...) __attribute__((format(printf, 2, 3)));
+int __real_open(const char *path, int flags, ...);
+int __wrap_open(const char *path, int flags, ...);
+ssize_t __real_read(int fd, void *buf, size_t size);
+ssize_t __wrap_read(int fd, void *buf, size_t size);
+FILE *__real_fopen(const char *path, const char *mode);
+FILE *__wrap_fopen(const char *path, const char *mode);
+int __real_fsync(int fd);
+int __wrap_fsync(int fd);
+int __real_rename(const char *from, const char *to);
+int __wrap_rename(const char *from, const char *to);
+DIR *__real_opendir(const char *path);
+DIR *__wrap_opendir(const char *path);
+int __real_socket(int domain, int type, int protocol);
+int __wrap_socket(int domain, int type, int protocol);
+int __real_bind(int fd, const struct sockaddr *address, socklen_t length);
+int __wrap_bind(int fd, const struct sockaddr *address, socklen_t length);
+int __real_listen(int fd, int backlog);
+int __wrap_listen(int fd, int backlog);
+
+#define FAIL_OR(name, error, failed, real)                                                         \
+	do {                                                                                       \
+		if (fails(name)) {                                                                 \
+			errno = error;                                                             \
+			return failed;                                                             \
+		}                                                                                  \
+		return real;                                                                       \
+	} while (0)
+
+void *__wrap_malloc(size_t size)
+{
+	FAIL_OR("malloc", ENOMEM, NULL, note(__real_malloc(size)));
+}
+
+void *__wrap_calloc(size_t nr, size_t size)
+{
+	FAIL_OR("calloc", ENOMEM, NULL, note(__real_calloc(nr, size)));
+}
+
+static void *moved(void *from, void *to)
+{
+	if (to && from)
+		forget(from);
+	return note(to);
+}
+
+void *__wrap_realloc(void *p, size_t size)
+{
+	FAIL_OR("realloc", ENOMEM, NULL, moved(p, __real_realloc(p, size)));
+}
+
+void *__wrap_reallocarray(void *p, size_t nr, size_t size)
+{
+	FAIL_OR("reallocarray", ENOMEM, NULL, moved(p, __real_reallocarray(p, nr, size)));
+}
+
+void __wrap_free(void *p)
+{
+	forget(p);
+	__real_free(p);
+}
+
+char *__wrap_strdup(const char *text)
+{
+	FAIL_OR("strdup", ENOMEM, NULL, note(__real_strdup(text)));
+}
+
+char *__wrap_strndup(const char *text, size_t size)
+{
+	FAIL_OR("strndup", ENOMEM, NULL, note(__real_strndup(text, size)));
+}
+
+int __wrap_asprintf(char **ret_text, const char *format, ...)
+{
+	va_list args;
+	int r;
+
+	if (fails("asprintf")) {
+		errno = ENOMEM;
+		return -1;
+	}
+	va_start(args, format);
+	r = vasprintf(ret_text, format, args);
+	va_end(args);
+	if (r >= 0)
+		note(*ret_text);
+	return r;
+}
+
+int __wrap_open(const char *path, int flags, ...)
+{
+	va_list args;
+	mode_t mode;
+
+	va_start(args, flags);
+	mode = flags & O_CREAT ? va_arg(args, mode_t) : 0;
+	va_end(args);
+	FAIL_OR("open", EMFILE, -1, __real_open(path, flags, mode));
+}
+
+ssize_t __wrap_read(int fd, void *buf, size_t size)
+{
+	FAIL_OR("read", EIO, -1, __real_read(fd, buf, size));
+}
+
+FILE *__wrap_fopen(const char *path, const char *mode)
+{
+	FAIL_OR("fopen", EMFILE, NULL, __real_fopen(path, mode));
+}
+
+int __wrap_fsync(int fd)
+{
+	FAIL_OR("fsync", ENOSPC, -1, __real_fsync(fd));
+}
+
+int __wrap_rename(const char *from, const char *to)
+{
+	FAIL_OR("rename", EROFS, -1, __real_rename(from, to));
+}
+
+DIR *__wrap_opendir(const char *path)
+{
+	FAIL_OR("opendir", EMFILE, NULL, __real_opendir(path));
+}
+
+int __wrap_socket(int domain, int type, int protocol)
+{
+	FAIL_OR("socket", ENFILE, -1, __real_socket(domain, type, protocol));
+}
+
+int __wrap_bind(int fd, const struct sockaddr *address, socklen_t length)
+{
+	FAIL_OR("bind", EACCES, -1, __real_bind(fd, address, length));
+}
+
+int __wrap_listen(int fd, int backlog)
+{
+	FAIL_OR("listen", EADDRINUSE, -1, __real_listen(fd, backlog));
+}

@@ -1,0 +1,306 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/* The core's brakes: pause, release, manage, statistics in observe mode, others on the host. */
+#include <config.h>
+
+#include "tests/unit/host.h"
+
+#include <check.h>
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "hv/core_internal.h"
+
+START_TEST(a_pause_is_told_to_the_engine_and_holds_for_who_comes_later)
+{
+	struct host_vm *vm = host_vm(0), *later;
+
+	host_up();
+	ck_assert(!host_item(vm)->attrs.paused);
+	core_pause(host.core, true);
+	host_run(SECOND);
+	ck_assert(host_item(vm)->attrs.paused);
+	later = host_vm(1);
+	host_event(HV_EVENT_CHANGED, later);
+	host_run(3 * SECOND);
+	ck_assert(host_item(later)->attrs.paused);
+	core_pause(host.core, false);
+	host_run(SECOND);
+	ck_assert(!host_item(vm)->attrs.paused);
+	ck_assert(!host_item(later)->attrs.paused);
+	ck_assert_uint_eq(host_said("paused: nobody is asked"), 1);
+}
+END_TEST
+
+START_TEST(a_vm_paused_by_itself_stays_so_through_a_restart_of_its_own)
+{
+	struct host_vm *vm = host_vm(0), *other = host_vm(1);
+	const struct hv_uuid *uuids;
+
+	host_up();
+	ck_assert_int_eq(core_pause_vm(host.core, &vm->uuid, true), 0);
+	ck_assert_int_eq(core_pause_vm(host.core, &vm->uuid, true), 0);
+	ck_assert_uint_eq(core_paused_vms(host.core, &uuids), 1);
+	host_run(SECOND);
+	ck_assert(host_item(vm)->attrs.paused);
+	ck_assert(!host_item(other)->attrs.paused);
+	host_gone(0);
+	host_event(HV_EVENT_CHANGED, vm);
+	host_run(SECOND);
+	host_vm(0);
+	host_event(HV_EVENT_CHANGED, vm);
+	host_run(3 * SECOND);
+	ck_assert(host_item(vm)->attrs.paused);
+	/* The end of a general pause is not the end of its own. */
+	core_pause(host.core, true);
+	core_pause(host.core, false);
+	host_run(SECOND);
+	ck_assert(host_item(vm)->attrs.paused);
+	ck_assert_int_eq(core_pause_vm(host.core, &vm->uuid, false), 0);
+	host_run(SECOND);
+	ck_assert(!host_item(vm)->attrs.paused);
+	ck_assert_uint_eq(core_paused_vms(host.core, &uuids), 0);
+}
+END_TEST
+
+START_TEST(a_release_is_told_once_and_to_those_below_the_group)
+{
+	struct host_vm *web = host_vm(0), *db = host_vm(1), *other = host_vm(2);
+	uint64_t prod;
+
+	web->metadata = (struct hv_knobs){ .has_group = true, .group = (char *)"/prod/web" };
+	db->metadata = (struct hv_knobs){ .has_group = true, .group = (char *)"/prod" };
+	db->metadata.has_manage = true;
+	db->metadata.manage = HV_MANAGE_OBSERVE;
+	other->metadata = (struct hv_knobs){ .has_group = true, .group = (char *)"/production" };
+	host_up();
+	ck_assert_int_eq(core_find(host.core, "/prod", &prod), 0);
+	ck_assert_uint_eq(core_release(host.core, prod), 1); /* db is not managed */
+	ck_assert_uint_eq(core_releasing(host.core), 1);
+	host_run(3 * SECOND);
+	ck_assert_uint_eq(fake_told(ENGINE_VM_RELEASE, host_id(web)), 1);
+	ck_assert_uint_eq(fake_told(ENGINE_VM_RELEASE, host_id(db)), 0);
+	ck_assert_uint_eq(fake_told(ENGINE_VM_RELEASE, host_id(other)), 0);
+	ck_assert_uint_eq(core_releasing(host.core), 0);
+	ck_assert_uint_eq(core_release(host.core, MEMCG_ROOT_ID), 2);
+}
+END_TEST
+
+START_TEST(a_release_is_under_way_until_its_target_returned)
+{
+	struct host_vm *vm = host_vm(0);
+
+	host_up();
+	host_run(SECOND);
+	vm->hangs = true;
+	host_target(vm, 1, GIB);
+	host_run(SECOND);
+	ck_assert_uint_eq(core_releasing(host.core), 1);
+	/* One that does not answer is not waited for. */
+	host_run(4 * SECOND);
+	ck_assert_uint_eq(core_releasing(host.core), 0);
+	host_wake(vm);
+}
+END_TEST
+
+/* VM, groups above it: the least counts. */
+static const struct {
+	enum hv_manage vm, prod, web, expected;
+} manages[] = {
+	{ HV_MANAGE_ACT, HV_MANAGE_ACT, HV_MANAGE_ACT, HV_MANAGE_ACT },
+	{ HV_MANAGE_ACT, HV_MANAGE_OBSERVE, HV_MANAGE_ACT, HV_MANAGE_OBSERVE },
+	{ HV_MANAGE_ACT, HV_MANAGE_ACT, HV_MANAGE_NO, HV_MANAGE_NO },
+	{ HV_MANAGE_OBSERVE, HV_MANAGE_ACT, HV_MANAGE_ACT, HV_MANAGE_OBSERVE },
+	{ HV_MANAGE_NO, HV_MANAGE_OBSERVE, HV_MANAGE_ACT, HV_MANAGE_NO },
+};
+
+START_TEST(the_least_of_the_vms_and_its_groups_manage_counts)
+{
+	struct core_group_knobs groups[] = { CORE_GROUP_KNOBS_NONE, CORE_GROUP_KNOBS_NONE,
+		CORE_GROUP_KNOBS_NONE };
+	struct host_vm *vm = host_vm(0);
+	struct core_vm_view view;
+
+	groups[0].path = (char *)"/prod";
+	groups[0].manage = manages[_i].prod;
+	groups[1].path = (char *)"/prod/web";
+	groups[1].manage = manages[_i].web;
+	groups[2].path = (char *)"/pro"; /* not above it */
+	groups[2].manage = HV_MANAGE_NO;
+	host.config.groups = groups;
+	host.config.nr_groups = 3;
+	vm->metadata = (struct hv_knobs){ .has_group = true,
+		.group = (char *)"/prod/web",
+		.has_manage = true,
+		.manage = manages[_i].vm };
+	host_up();
+	ck_assert_int_eq(core_vm(host.core, host_id(vm), &view), 0);
+	ck_assert_int_eq(view.manage, manages[_i].expected);
+	ck_assert(host_item(vm)->attrs.act == (manages[_i].expected == HV_MANAGE_ACT));
+}
+END_TEST
+
+START_TEST(observing_switches_statistics_on_only_where_that_is_allowed)
+{
+	struct host_vm *vm = host_vm(0), *no = host_vm(1);
+
+	host.config.engine.act = false;
+	host.config.observe_stats = _i;
+	vm->period_s = no->period_s = 0;
+	no->metadata.has_manage = true;
+	no->metadata.manage = HV_MANAGE_NO;
+	host_up();
+	host_run(10 * SECOND);
+	ck_assert_uint_eq(vm->calls[HV_PERIOD] > 0, _i);
+	ck_assert_uint_eq(no->calls[HV_PERIOD], 0);
+	ck_assert_uint_eq(vm->calls[HV_TARGET], 0);
+}
+END_TEST
+
+START_TEST(rate_and_trust_are_the_configurations)
+{
+	struct host_vm *vm = host_vm(0);
+
+	host.config.max_rate = 512;
+	host.config.trust = true;
+	host_up();
+	ck_assert_uint_eq(host_item(vm)->attrs.max_rate, 512);
+	ck_assert(host_item(vm)->attrs.trust);
+}
+END_TEST
+
+/*
+ * Field case BR-51: a file system's cache that the kernel does not count as available is what
+ * others take: it is shown, told beyond others-max, and taken from no VM for that alone.
+ */
+START_TEST(what_others_on_the_host_take_is_told_once_beyond_its_maximum)
+{
+	struct core_status status;
+
+	host_vm(0); /* resident 700 MiB */
+	host.total = 62 * GIB;
+	host.available = 4 * GIB;
+	host.config.pool_host = true;
+	host.config.others_max = 40 * GIB;
+	host_up();
+	host_run(3 * SECOND);
+	core_status(host.core, &status);
+	ck_assert(status.others_known);
+	ck_assert_uint_le(status.others, 58 * GIB - 700 * MIB);
+	ck_assert_uint_gt(status.others, 57 * GIB - 100 * MIB);
+	ck_assert(status.others_over);
+	ck_assert_uint_eq(host_said("more than others-max 40 GiB"), 1);
+	host.available = 23 * GIB; /* 38.3 GiB: not a sixteenth less */
+	host_run(2 * SECOND);
+	host.available = 21 * GIB;
+	host_run(2 * SECOND);
+	ck_assert_uint_eq(host_said("more than others-max"), 1);
+	host.available = 40 * GIB;
+	host_run(2 * SECOND);
+	core_status(host.core, &status);
+	ck_assert(!status.others_over);
+	ck_assert_uint_eq(host_said("less than others-max"), 1);
+}
+END_TEST
+
+START_TEST(others_are_not_known_while_processes_or_the_host_are_not)
+{
+	struct core_status status;
+
+	host_vm(0);
+	host.config.pool_host = true;
+	host.config.others_max = MIB;
+	host.process_error = -EIO;
+	host_up();
+	host_run(3 * SECOND);
+	core_status(host.core, &status);
+	ck_assert(!status.others_known);
+	ck_assert_uint_eq(host_said("others-max"), 0);
+}
+END_TEST
+
+/* Field case BR-88: what was decided earlier never overwrites what was decided later. */
+START_TEST(a_target_that_waited_is_superseded_by_the_newer_one)
+{
+	struct host_vm *vm = host_vm(0);
+
+	host_up();
+	host_run(SECOND);
+	vm->hangs = true;
+	host_run(1500000); /* statistics are out */
+	host_target(vm, 1, 768 * MIB);
+	host_run(100000);
+	host_target(vm, 2, 896 * MIB);
+	host_run(100000);
+	vm->hangs = false;
+	host_wake(vm);
+	host_run(SECOND);
+	ck_assert_uint_eq(vm->calls[HV_TARGET], 1);
+	ck_assert_uint_eq(vm->last[HV_TARGET].target, 896 * MIB);
+}
+END_TEST
+
+/* Field case BR-101: pressure that is stuck at 99 on an idle machine makes us look, and no more. */
+START_TEST(pressure_that_never_ends_wakes_readings_and_changes_nothing)
+{
+	struct host_vm *vm = host_vm(0);
+	unsigned int before;
+
+	host.config.pool_host = true;
+	host_up();
+	host_run(3 * SECOND);
+	before = host.calls[HV_HOST];
+	for (int i = 0; i < 100; i++) {
+		host_event(HV_EVENT_PRESSURE, NULL);
+		host_run(100000);
+	}
+	ck_assert_uint_gt(host.calls[HV_HOST], before + 50);
+	ck_assert_uint_eq(vm->calls[HV_TARGET], 0);
+}
+END_TEST
+
+/* Field case BR-37: a state that lasts is one line at its begin and one at its end. */
+START_TEST(an_hour_of_the_same_trouble_is_one_line)
+{
+	host_vm(0);
+	host.config.pool_host = true;
+	host_up();
+	host.host_error = -EIO;
+	host.process_error = -EIO;
+	host_run(3600 * SECOND);
+	ck_assert_uint_eq(host_said("cannot be read"), 2);
+	host.host_error = host.process_error = 0;
+	host_run(10 * SECOND);
+	ck_assert_uint_eq(host_said("can be read again"), 2);
+}
+END_TEST
+
+int main(void)
+{
+	Suite *suite = suite_create("core_safety");
+	TCase *tc = tcase_create("safety");
+	SRunner *runner;
+	int failed;
+
+	tcase_add_checked_fixture(tc, host_setup, host_teardown);
+	tcase_add_test(tc, a_pause_is_told_to_the_engine_and_holds_for_who_comes_later);
+	tcase_add_test(tc, a_vm_paused_by_itself_stays_so_through_a_restart_of_its_own);
+	tcase_add_test(tc, a_release_is_told_once_and_to_those_below_the_group);
+	tcase_add_test(tc, a_release_is_under_way_until_its_target_returned);
+	tcase_add_loop_test(tc, the_least_of_the_vms_and_its_groups_manage_counts, 0,
+		sizeof(manages) / sizeof(manages[0]));
+	tcase_add_loop_test(tc, observing_switches_statistics_on_only_where_that_is_allowed, 0, 2);
+	tcase_add_test(tc, rate_and_trust_are_the_configurations);
+	tcase_add_test(tc, what_others_on_the_host_take_is_told_once_beyond_its_maximum);
+	tcase_add_test(tc, others_are_not_known_while_processes_or_the_host_are_not);
+	tcase_add_test(tc, a_target_that_waited_is_superseded_by_the_newer_one);
+	tcase_add_test(tc, pressure_that_never_ends_wakes_readings_and_changes_nothing);
+	tcase_add_test(tc, an_hour_of_the_same_trouble_is_one_line);
+	suite_add_tcase(suite, tc);
+	runner = srunner_create(suite);
+	srunner_set_tap(runner, "-");
+	srunner_run_all(runner, CK_SILENT);
+	failed = srunner_ntests_failed(runner);
+	srunner_free(runner);
+	return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+}
