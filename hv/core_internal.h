@@ -143,7 +143,7 @@ struct core_vm {
 	/* Actual, from statistics and events; the process. */
 	bool actual_known;
 	uint64_t actual;
-	bool looked;           /* its process was looked for since it was found */
+	bool looked;	       /* its process was looked for since it was found */
 	uint64_t actual_high;  /* the largest since statistics were last read */
 	uint64_t stats_actual; /* the largest that they may have been made under */
 	struct hv_process process;
@@ -226,10 +226,10 @@ struct core {
 
 	uint64_t now;
 	bool connected;
-	bool settled;      /* every VM found at the first listing was looked at, or had its time */
+	bool settled;	    /* every VM found at the first listing was looked at, or had its time */
 	uint64_t listed_at; /* of the first listing; 0: none yet */
 	bool said_unreachable; /* and why: said once until it is reached */
-	bool listed; /* at least once: who comes now has come while we watch */
+	bool listed;	       /* at least once: who comes now has come while we watch */
 
 	struct core_vm *vms, *vms_by_id;
 	struct core_group *groups, *groups_by_id, *root, *idle_groups;

@@ -202,8 +202,8 @@ void hv_knobs_clear(struct hv_knobs *knobs);
 
 struct hv_params {
 	const char *uri;
-	const char *psi;  /* file to watch, "/proc/pressure/memory"; NULL: none */
-	const char *proc; /* "/proc" */
+	const char *psi;		/* file to watch, "/proc/pressure/memory"; NULL: none */
+	const char *proc;		/* "/proc" */
 	const struct hv_backend *inner; /* what a wrapper wraps; NULL: it is none */
 };
 
