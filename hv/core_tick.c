@@ -7,6 +7,7 @@
 
 #include "hv/core_internal.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -93,10 +94,11 @@ static int bring_group(struct core_input *input, struct core_group *group)
 		struct engine_change change = {
 			.type = ENGINE_GROUP_NEW,
 			.id = next->id,
-			.parent = next->parent->id,
 			.knobs = next->knobs,
 		};
 
+		assert(next->parent); /* the root was brought before */
+		change.parent = next->parent->id;
 		r = add_change(input, &change);
 		if (r < 0)
 			return r;

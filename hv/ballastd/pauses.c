@@ -28,7 +28,7 @@ static int path_of(const char *run_dir, const char *suffix, char **ret_path)
 /* Lines one after another, the 0 in place of the line's end. False: the last was cut off. */
 static bool next_line(char **text, char **ret_line)
 {
-	char *end = strchr(*text, '\n');
+	char *end = *text ? strchr(*text, '\n') : NULL;
 
 	if (!end)
 		return false;

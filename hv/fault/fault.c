@@ -277,8 +277,10 @@ static void fault_close(struct hv *hv)
 	if (!hv)
 		return;
 	fault_new_client(hv);
-	HASH_ITER (hh, hv->seen, seen, next) {
-		HASH_DELETE(hh, hv->seen, seen);
+	seen = hv->seen;
+	HASH_CLEAR(hh, hv->seen);
+	for (; seen; seen = next) {
+		next = seen->hh.next;
 		free(seen);
 	}
 	for (size_t i = 0; i < hv->nr_rules; i++)

@@ -240,7 +240,7 @@ static int new_hv(
 	return 0;
 fail:
 	lv_put(hv);
-	return r;
+	return r < 0 ? r : -EIO;
 }
 
 /* libvirt prints errors to stderr unless somebody takes them; they are in the events already. */

@@ -98,11 +98,18 @@ lint_one() {
 	local analyser=$1 headers=$2 file=$3 stamp
 	stamp=$ROOT/build/lint/$analyser-$headers-$(sha256sum <"$file" | cut -c1-24)
 	[ ! -e "$stamp" ] || return 0
+	# False alarms, each with its reason there.
+	if grep -q "^$analyser $file " "$ROOT/tests/lab/lint.known"; then
+		echo "left out: $analyser $file"
+		return 0
+	fi
 	"lint_$analyser" "$file" && touch "$stamp"
 }
 
+# Leaks are left to the address sanitizer and to clang's analyzer: gcc 12 loses sight of what is stored
+# in an array of structs.
 lint_fanalyzer() {
-	lint_compile -O1 -fanalyzer -Werror -c -o /dev/null "$1"
+	lint_compile -O1 -fanalyzer -Wno-analyzer-malloc-leak -Werror -c -o /dev/null "$1"
 }
 
 # Left out: what the kernel's style or C11 does on purpose.

@@ -641,6 +641,18 @@ START_TEST(a_rest_a_granule_above_the_ceiling_is_let_be)
 }
 END_TEST
 
+START_TEST(to_cancel_where_nothing_runs_tells_nothing)
+{
+	setup_pool(MIB(1000));
+	capped(2, MIB(500), MIB(300), &none);
+	world_ticks(&w, 60);
+	ck_assert_uint_eq(world_vm(&w, 2)->commands, 1);
+	world_change(&w, &(struct engine_change){ .type = ENGINE_VM_CANCEL, .id = 2 });
+	world_ticks(&w, 2);
+	ck_assert_uint_eq(world_vm(&w, 2)->commands, 1);
+}
+END_TEST
+
 START_TEST(a_balloon_that_deflates_slowly_wishes_nothing)
 {
 	setup_pool(MIB(1000));
@@ -832,6 +844,7 @@ int main(void)
 	tcase_add_test(t, a_vm_that_comes_to_be_managed_gets_back_what_an_earlier_run_took);
 	tcase_add_test(t, a_rest_at_the_ceiling_is_no_wish);
 	tcase_add_test(t, a_rest_a_granule_above_the_ceiling_is_let_be);
+	tcase_add_test(t, to_cancel_where_nothing_runs_tells_nothing);
 	tcase_add_test(t, a_balloon_that_deflates_slowly_wishes_nothing);
 	tcase_add_test(t, actual_rests_once_it_stood_still_for_the_time_of_a_rest);
 	tcase_add_test(t, hold_times_end_with_the_tick_at_which_they_are_over);
