@@ -284,8 +284,9 @@ START_TEST(figures_at_the_largest_that_there_is_are_taken)
 	c.attrs.ceiling = c.attrs.agent_floor = PAGES_UNLIMITED;
 	ck_assert_int_eq(change(&c), 0);
 	ck_assert_uint_eq(world_view(&w, 3).usage, PAGES_UNLIMITED);
+	c = (struct engine_change){ .type = ENGINE_VM_GONE, .id = 3 };
+	ck_assert_int_eq(change(&c), 0);
 	world_add(&w, 2, MEMCG_ROOT_ID, MIB(100), 0, &none);
-	world_change(&w, &(struct engine_change){ .type = ENGINE_VM_GONE, .id = 3 });
 	world_tick(&w);
 	world_vm(&w, 2)->cache = PAGES_UNLIMITED;
 	world_tick(&w);

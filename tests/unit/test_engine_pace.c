@@ -184,10 +184,11 @@ START_TEST(a_share_that_waits_stays_its_vms)
 	config.max_step = MIB(3);
 	world_open(&w, &config, MIB(1000));
 	for (uint64_t id = 2; id < 5; id++) {
-		world_add(&w, id, MEMCG_ROOT_ID, MIB(400), MIB(315) + id, &none);
+		world_add(&w, id, MEMCG_ROOT_ID, MIB(400), MIB(318) + id, &none);
 		world_vm(&w, id)->speed = 0;
 	}
-	world_tick(&w); /* need 26: not a multiple of 3 */
+	world_tick(&w); /* need 34 and a little: not a multiple of 3 */
+	ck_assert_uint_eq(world_view(&w, MEMCG_ROOT_ID).owed, MIB(35));
 	for (uint64_t id = 2; id < 5; id++) {
 		owed[id - 2] = world_view(&w, id).owed;
 		carried[id - 2] = memcg_find(engine_tree(w.engine), id)->carry[0][2];
