@@ -152,6 +152,9 @@ START_TEST(impossible_amounts_are_refused)
 
 	ck_assert_int_eq(charge_try(vm, 0, &refused), -EINVAL);
 	ck_assert_int_eq(charge_try(vm, PAGES_UNLIMITED + 1, &refused), -EINVAL);
+	ck_assert_int_eq(charge_try(vm, PAGES_UNLIMITED, &refused), 0);
+	ck_assert_int_eq(uncharge(vm, PAGES_UNLIMITED), 0);
+	charge_see_dirty(tree);
 	ck_assert_int_eq(uncharge(vm, 0), -EINVAL);
 	ck_assert_int_eq(uncharge(vm, 1), -EINVAL);
 	check_has(vm, 0, 1);
