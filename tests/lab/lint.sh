@@ -20,7 +20,15 @@ lint_check() {
 	fi
 }
 
+# Minutes, most of them the analysers': ./dev lint.
 lint_all() {
+	lint_quick
+	lint_check "gcc -fanalyzer finds nothing" lint_each fanalyzer
+	lint_check "clang-tidy finds nothing" lint_each tidy
+}
+
+# What ./dev test has time for.
+lint_quick() {
 	build_bootstrap
 	build_configure plain
 	cd "$ROOT" || return
@@ -28,8 +36,6 @@ lint_all() {
 	lint_check "every header is complete by itself" lint_headers
 	lint_check "scripts pass shellcheck" lint_scripts
 	lint_check "every source has its licence line" lint_licence
-	lint_check "gcc -fanalyzer finds nothing" lint_each fanalyzer
-	lint_check "clang-tidy finds nothing" lint_each tidy
 	lint_check "cppcheck finds nothing" lint_cppcheck
 }
 
