@@ -13,8 +13,8 @@ JOBS=${JOBS:-2}
 # What a mutant is given: those that hang are noticed, too.
 SECONDS_A_TEST=${SECONDS_A_TEST:-60}
 # The quick ones first. With memory's functions wrapped, these are linked anew for each mutant.
-TESTS=(reclaim workingset balance batch page_counter css charge engine engine_give engine_pace model
-	engine_amounts)
+TESTS=(reclaim workingset balance batch page_counter css charge engine engine_give engine_pace
+	engine_brakes model engine_amounts)
 WRAPPED=(engine_input memcg)
 # Their cases expect aborts, or need a process of their own.
 FORKING=(page_counter css memcg charge model)
@@ -137,10 +137,10 @@ link() {
 # order FILE: the tests that can notice a change in it, the likely ones first.
 order() {
 	case $1 in
-	*/give.c) echo engine_give engine engine_pace engine_input engine_amounts ;;
-	*/topology.c) echo engine_input engine engine_give engine_pace engine_amounts ;;
-	*/ask.c) echo engine_pace engine engine_give engine_input engine_amounts ;;
-	*/settle.c | */engine.c | */view.c) echo engine engine_give engine_pace engine_input engine_amounts ;;
+	*/give.c) echo engine_give engine engine_pace engine_brakes engine_input engine_amounts ;;
+	*/topology.c) echo engine_input engine engine_give engine_pace engine_brakes engine_amounts ;;
+	*/ask.c) echo engine_pace engine engine_give engine_brakes engine_input engine_amounts ;;
+	*/settle.c | */engine.c | */view.c) echo engine engine_give engine_pace engine_brakes engine_input engine_amounts ;;
 	*/workingset.c | */balance.c) echo "$(basename "$1" .c)" engine engine_give ;;
 	*/reclaim.c) echo reclaim engine model engine_give engine_pace engine_amounts ;;
 	*/batch.c) echo batch ;;

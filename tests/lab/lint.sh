@@ -25,6 +25,7 @@ lint_all() {
 	lint_quick
 	lint_check "gcc -fanalyzer finds nothing" lint_each fanalyzer
 	lint_check "clang-tidy finds nothing" lint_each tidy
+	lint_check "cppcheck finds nothing" lint_cppcheck
 }
 
 # What ./dev test has time for.
@@ -36,7 +37,6 @@ lint_quick() {
 	lint_check "every header is complete by itself" lint_headers
 	lint_check "scripts pass shellcheck" lint_scripts
 	lint_check "every source has its licence line" lint_licence
-	lint_check "cppcheck finds nothing" lint_cppcheck
 }
 
 lint_format() {
