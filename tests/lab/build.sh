@@ -95,7 +95,10 @@ build_environment() {
 	shift
 	case $name in
 	coverage | address) CK_TIMEOUT_MULTIPLIER=5 "$@" ;;
-	thread) CK_TIMEOUT_MULTIPLIER=15 CK_FORK=no setarch "$(uname -m)" -R "$@" ;;
+	thread)
+		CK_TIMEOUT_MULTIPLIER=15 CK_FORK=no TSAN_OPTIONS=suppressions=$ROOT/tests/lab/thread.supp \
+			setarch "$(uname -m)" -R "$@"
+		;;
 	*) "$@" ;;
 	esac
 }
