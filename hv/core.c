@@ -152,6 +152,27 @@ void core_on_tick(struct core *core, core_tick_fn *tick, core_name_fn *name, voi
 			name(ctx, vm->told.id, &vm->uuid, vm->name);
 }
 
+void core_slept(struct core *core, uint64_t now)
+{
+	struct core_vm *vm, *next;
+
+	core_say(core, CORE_LOG_NOTICE, NULL,
+		"time has passed without us (the host slept?): all is read anew before anything is "
+		"decided");
+	HASH_ITER (hh, core->vms, vm, next) {
+		if (vm->gone)
+			continue;
+		core_vm_forget_stats(vm, now);
+		vm->life++; /* what is out was asked before */
+		/* Nobody could have answered meanwhile. */
+		if (vm->lane.busy && !vm->lane.late)
+			vm->lane.since = now;
+		core_vm_assess(core, vm, now);
+	}
+	core->list.wake = core->process.wake = core->host.wake = true;
+	core->resync_due = now;
+}
+
 static void run_due_vms(struct core *core, uint64_t now)
 {
 	/* Each is put behind the others with a later time: every VM comes at most once. */
@@ -166,6 +187,8 @@ int core_step(struct core *core, uint64_t now, const struct hv_call **ret_calls,
 	int r = 0;
 
 	core->now = now;
+	if (core->expected && now > core->expected && now - core->expected > core->config.lane_us)
+		core_slept(core, now);
 	core_check_lanes(core, now);
 	run_due_vms(core, now);
 	if (core_tick_due(core) <= now)
@@ -175,6 +198,6 @@ int core_step(struct core *core, uint64_t now, const struct hv_call **ret_calls,
 	*ret_nr = core_collect_calls(core, now);
 	next = core_calls_due(core);
 	tick = core_tick_due(core);
-	*ret_next = next < tick ? next : tick;
+	*ret_next = core->expected = next < tick ? next : tick;
 	return r;
 }

@@ -46,10 +46,11 @@ struct core_config {
 
 	unsigned int default_soft_limit_percent; /* of a VM's maximum; 0: none */
 	bool guest_swap;
-	uint64_t max_rate;   /* pages a second that a VM is asked; 0: any */
-	bool trust;	     /* an agent's floor may rise over the soft limit */
-	bool observe_stats;  /* statistics are switched on in observe mode too */
-	uint64_t others_max; /* bytes that others on the host may take; 0: any */
+	uint64_t max_rate;     /* pages a second that a VM is asked; 0: any */
+	bool trust;	       /* an agent's floor may rise over the soft limit */
+	bool observe_stats;    /* statistics are switched on in observe mode too */
+	uint64_t others_max;   /* bytes that others on the host may take; 0: any */
+	bool memtune_takeover; /* lift the live limits that throttle VMs; in act mode */
 
 	struct core_group_knobs *groups;
 	size_t nr_groups;
@@ -87,6 +88,13 @@ void core_event(struct core *core, uint64_t now, const struct hv_event *event);
 
 /* A call that core_step() gave could not be submitted. */
 void core_not_submitted(struct core *core, const struct hv_call *call);
+
+/*
+ * The host slept, or stood still: what was read before says nothing about now, and nothing is
+ * decided on it. core_step() finds out by itself where time went on meanwhile; a clock that stands
+ * still during a sleep needs this.
+ */
+void core_slept(struct core *core, uint64_t now);
 
 /*
  * Runs what is due. *ret_calls are valid until the next step; *ret_next: step again by then.
@@ -138,6 +146,9 @@ struct core_vm_view {
 	bool answering;
 	bool contended;	  /* somebody else moved its balloon up, lately */
 	uint64_t samples; /* balloon statistics read since it was adopted */
+	/* Bits 1 << enum engine_vm_state: all that apply beside the one that counts. */
+	uint32_t also;
+	uint64_t throttle, throttled; /* as in struct hv_process; 0: none */
 	struct engine_view engine;
 };
 

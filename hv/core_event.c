@@ -76,7 +76,7 @@ static bool take_listed(struct core *core, uint64_t now, const struct hv_listed 
 	if (vm->gone)
 		core_vm_back(core, vm, now, listed);
 	else
-		core_vm_run(core, vm, now, listed->state);
+		core_vm_run(core, vm, now, listed->state, listed->job);
 	return take_name(core, vm, listed->name);
 }
 
@@ -156,12 +156,7 @@ static void on_process(struct core *core, uint64_t now, const struct hv_event *e
 		vm = core_vm_find(core, &event->process.vms[i].uuid);
 		if (!vm || vm->gone)
 			continue;
-		vm->process = event->process.vms[i];
-		if (core_vm_usage(vm) < vm->usage_low)
-			vm->usage_low = core_vm_usage(vm);
-		vm->process_nr = core->process_nr;
-		if (vm->process_mark < core->process_nr)
-			vm->process_seq = vm->lane.applied_seq;
+		core_vm_process(core, vm, now, &event->process.vms[i]);
 	}
 	core->resident = 0;
 	HASH_ITER (hh, core->vms, vm, next) {
@@ -264,6 +259,8 @@ static void call_failed(struct core *core, const struct core_vm *vm, bool *faili
 {
 	if (!core->connected || event->error == -ENOTCONN)
 		return;
+	if (event->error == -ENOENT) /* it has gone, and the next listing says so */
+		return;
 	if (!*failing)
 		core_say(core, CORE_LOG_WARNING, vm, "%s: %s; it is tried again", what,
 			core_error_text(event));
@@ -327,6 +324,16 @@ static void on_target(
 	core_pages_down(call->ceiling, &vm->attrs.ceiling);
 }
 
+static void on_unthrottle(struct core *core, struct core_vm *vm, const struct hv_event *event)
+{
+	if (event->error)
+		core_say(core, CORE_LOG_WARNING, vm, "its throttle cannot be lifted: %s",
+			core_error_text(event));
+	else
+		core_say(core, CORE_LOG_NOTICE, vm,
+			"its live memtune limit was lifted; the configured one is left");
+}
+
 static void on_answer(
 	struct core *core, struct core_slot *slot, uint64_t now, const struct hv_event *event)
 {
@@ -360,6 +367,8 @@ static void on_answer(
 		on_stats(core, vm, now, event);
 	} else if (lane->call.type == HV_PERIOD) {
 		on_period(core, vm, now, event);
+	} else if (lane->call.type == HV_UNTHROTTLE) {
+		on_unthrottle(core, vm, event);
 	} else {
 		on_target(core, vm, seq, event);
 	}
@@ -424,6 +433,9 @@ static void on_changed(struct core *core, const struct hv_uuid *uuid)
 	if (!vm || vm->gone)
 		return;
 	vm->lane.want_info = true;
+	/* What changed may be a job: statistics tell. */
+	if (vm->has_info && vm->balloon && vm->ran)
+		vm->lane.want_stats = true;
 	core_vm_ready(core, vm);
 }
 

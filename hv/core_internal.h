@@ -44,6 +44,8 @@
 #define CORE_STALE_PERIODS 3
 /* A guest that boots shows its driver within a few seconds, a slow one within a minute. */
 #define CORE_ARRIVE_US UINT64_C(60000000)
+/* A QEMU that runs into its limit so often a second hardly runs: 500,000 in 90 minutes was dead. */
+#define CORE_THROTTLED_HARD 50
 /* What failed and is nobody's deadline is tried again after this. */
 #define CORE_RETRY_US UINT64_C(1000000)
 /* Events come in bursts (three for a reboot): one listing for those within this. */
@@ -113,13 +115,15 @@ struct core_vm {
 	const char *soft_source;  /* static */
 	struct core_group *group; /* referenced; NULL before the first */
 	bool balloon;
+	unsigned int kinds; /* enum hv_kind */
 	uint64_t period_s;
 	char *problem; /* said last */
 
 	/* Counted up when statistics that are being read are of before: reboot, resume, outage. */
 	unsigned int life;
 	enum hv_run_state run;
-	bool arriving; /* not seen yet: counts in full */
+	enum hv_job listed_job, told_job; /* by its run state; by its last statistics */
+	bool arriving;			  /* not seen yet: counts in full */
 	uint64_t arrived;
 	bool ran;     /* seen to run, or there before us */
 	bool cancel;  /* the engine has to cancel what runs */
@@ -152,6 +156,11 @@ struct core_vm {
 	uint64_t process_seq;
 	uint64_t process_mark; /* the reading of processes that was out when a target returned */
 	uint64_t process_nr;   /* the reading that had it last */
+	uint64_t started;      /* of the process that was seen last; 0: none was */
+	uint64_t throttled_from,
+		throttled_at; /* its counter, when it was last looked at, and when */
+	bool said_throttled, said_throttled_hard;
+	bool lifted; /* its throttle, or it could not be: not tried again */
 
 	/* What became of the newest target. */
 	bool has_result;
@@ -248,6 +257,7 @@ struct core {
 	uint64_t list_nr, process_nr;
 	uint64_t not_before; /* no calls before: one could not be submitted */
 	struct hv_call calls[CORE_WORKERS + 3];
+	uint64_t expected; /* the step that comes next, at the latest; 0: none was */
 
 	struct engine_pool pool;
 	bool pool_changed;
@@ -284,10 +294,16 @@ struct core_vm *core_vm_by_id(const struct core *core, uint64_t id);
 void core_vm_back(
 	struct core *core, struct core_vm *vm, uint64_t now, const struct hv_listed *listed);
 void core_vm_leave(struct core *core, struct core_vm *vm);
+/* Its process is another one than was seen before: another VM, under the same UUID. */
+void core_vm_anew(struct core *core, struct core_vm *vm, uint64_t now);
+/* Its process, as was read. */
+void core_vm_process(
+	struct core *core, struct core_vm *vm, uint64_t now, const struct hv_process *process);
 /* Frees a VM that is gone, where the engine knows that and no call of it is out. */
 void core_vm_reap(struct core *core, struct core_vm *vm);
 void core_vm_free(struct core *core, struct core_vm *vm);
-void core_vm_run(struct core *core, struct core_vm *vm, uint64_t now, enum hv_run_state run);
+void core_vm_run(struct core *core, struct core_vm *vm, uint64_t now, enum hv_run_state run,
+	enum hv_job job);
 void core_vm_reboot(struct core *core, struct core_vm *vm, uint64_t now);
 void core_vm_info(struct core *core, struct core_vm *vm, uint64_t now, const struct hv_info *info);
 void core_vm_stats(
@@ -306,6 +322,8 @@ void core_vm_period(struct core *core, struct core_vm *vm);
 /* Looks whether state or sample differ from what the engine was told. */
 void core_vm_assess(struct core *core, struct core_vm *vm, uint64_t now);
 enum engine_vm_state core_vm_state(const struct core *core, const struct core_vm *vm, uint64_t now);
+/* Bits 1 << state: all that apply. */
+uint32_t core_vm_states(const struct core *core, const struct core_vm *vm, uint64_t now);
 void core_vm_sample(const struct core *core, const struct core_vm *vm, uint64_t now,
 	struct vm_sample *ret_sample);
 bool core_same_knobs(const struct memcg_knobs *a, const struct memcg_knobs *b);

@@ -53,6 +53,7 @@ int core_vm_set_id(struct core *core, struct core_vm *vm, uint64_t id)
 static void start_life(struct core *core, struct core_vm *vm, uint64_t now, enum hv_run_state run)
 {
 	vm->run = run;
+	vm->told_job = HV_JOB_NONE;
 	vm->arriving = core->listed || run == HV_STARTING;
 	vm->ran = run == HV_RUNNING || (run == HV_PAUSED && !core->listed);
 	vm->arrived = now;
@@ -85,6 +86,7 @@ int core_vm_add(struct core *core, uint64_t now, const struct hv_listed *listed)
 	lane_init(&vm->lane, &vm->uuid);
 	vm->soft_source = "none";
 	vm->listed = core->list_nr;
+	vm->listed_job = listed->job;
 	vm->usage_low = vm->stats_usage = UINT64_MAX;
 	start_life(core, vm, now, listed->state);
 	return 0;
@@ -99,6 +101,7 @@ void core_vm_back(
 	struct core *core, struct core_vm *vm, uint64_t now, const struct hv_listed *listed)
 {
 	vm->gone = false;
+	vm->listed_job = listed->job;
 	start_life(core, vm, now, listed->state);
 }
 
@@ -118,6 +121,7 @@ static void end_life(struct core *core, struct core_vm *vm)
 
 	vm->life++;
 	lane->want_info = lane->want_target = lane->want_period = lane->want_stats = false;
+	lane->want_unthrottle = false;
 	lane->applied_seq = vm->stats_seq = vm->process_seq = 0;
 	core_group_put(core, vm->group);
 	vm->group = NULL;
@@ -126,6 +130,9 @@ static void end_life(struct core *core, struct core_vm *vm)
 	vm->has_stats = vm->actual_known = vm->has_result = vm->cancel = vm->release = false;
 	vm->process = (struct hv_process){ 0 };
 	vm->said_failed = vm->said_contended = vm->said_short = vm->said_silent = false;
+	vm->said_throttled = vm->said_throttled_hard = vm->lifted = false;
+	vm->started = vm->throttled_from = vm->throttled_at = 0;
+	vm->kinds = 0;
 	vm->nr_stats = vm->job = 0;
 	vm->actual_high = vm->stats_actual = 0;
 	vm->usage_low = vm->stats_usage = UINT64_MAX;
@@ -144,6 +151,73 @@ void core_vm_leave(struct core *core, struct core_vm *vm)
 		core_vm_dirty(core, vm);
 	else
 		core_vm_reap(core, vm);
+}
+
+void core_vm_anew(struct core *core, struct core_vm *vm, uint64_t now)
+{
+	core_say(core, CORE_LOG_INFO, vm, "was started anew");
+	leave_lists(core, vm);
+	end_life(core, vm);
+	vm->drop = vm->told.id != 0;
+	core_vm_set_id(core, vm, 0);
+	start_life(core, vm, now, vm->run);
+	vm->arriving = true;
+	core_vm_dirty(core, vm);
+}
+
+/* Throttled by its cgroup: a guest that crawls, and whose host side nobody sees working. */
+static void look_at_throttle(struct core *core, struct core_vm *vm, uint64_t now)
+{
+	const struct hv_process *p = &vm->process;
+	char limit[SIZE_TEXT];
+	uint64_t rate;
+
+	if (p->throttle == 0) {
+		vm->said_throttled = vm->said_throttled_hard = vm->lifted = false;
+		vm->throttled_at = 0;
+		return;
+	}
+	if (!vm->said_throttled)
+		core_say(core, CORE_LOG_WARNING, vm,
+			"is throttled: its cgroup has memory.high %s (memtune sets it)",
+			size_format(p->throttle, limit, sizeof(limit)));
+	vm->said_throttled = true;
+	if (core->config.memtune_takeover && core->config.engine.act && vm->has_info &&
+		vm->attrs.act && !vm->lifted) {
+		vm->lifted = vm->lane.want_unthrottle = true;
+		core_vm_ready(core, vm);
+	}
+	if (vm->throttled_at && p->throttled >= vm->throttled_from &&
+		now - vm->throttled_at >= 1000000) {
+		rate = (p->throttled - vm->throttled_from) * 1000000 / (now - vm->throttled_at);
+		if (rate >= CORE_THROTTLED_HARD && !vm->said_throttled_hard)
+			core_say(core, CORE_LOG_ERROR, vm,
+				"runs into memory.high %" PRIu64 " times a second: it hardly runs; "
+				"lift the limit, or set memtune-takeover = yes",
+				rate);
+		vm->said_throttled_hard |= rate >= CORE_THROTTLED_HARD;
+	} else if (vm->throttled_at) {
+		return;
+	}
+	vm->throttled_from = p->throttled;
+	vm->throttled_at = now;
+}
+
+void core_vm_process(
+	struct core *core, struct core_vm *vm, uint64_t now, const struct hv_process *process)
+{
+	if (process->known && process->started) {
+		if (vm->started && vm->started != process->started)
+			core_vm_anew(core, vm, now);
+		vm->started = process->started;
+	}
+	vm->process = *process;
+	if (core_vm_usage(vm) < vm->usage_low)
+		vm->usage_low = core_vm_usage(vm);
+	vm->process_nr = core->process_nr;
+	if (vm->process_mark < core->process_nr)
+		vm->process_seq = vm->lane.applied_seq;
+	look_at_throttle(core, vm, now);
 }
 
 void core_vm_free(struct core *core, struct core_vm *vm)
@@ -211,12 +285,19 @@ void core_vm_reboot(struct core *core, struct core_vm *vm, uint64_t now)
 	core_vm_assess(core, vm, now);
 }
 
-void core_vm_run(struct core *core, struct core_vm *vm, uint64_t now, enum hv_run_state run)
+void core_vm_run(
+	struct core *core, struct core_vm *vm, uint64_t now, enum hv_run_state run, enum hv_job job)
 {
 	enum hv_run_state old = vm->run;
 
-	if (run == old)
+	vm->listed_job = job;
+	/* One that ran here and waits for a migration goes; it does not come. */
+	if (run == HV_STARTING && job == HV_JOB_MIGRATION && vm->ran)
+		run = HV_PAUSED;
+	if (run == old) {
+		core_vm_assess(core, vm, now);
 		return;
+	}
 	vm->run = run;
 	if (run == HV_STARTING) {
 		core_vm_reboot(core, vm, now);
@@ -347,7 +428,13 @@ void core_vm_info(struct core *core, struct core_vm *vm, uint64_t now, const str
 	if (!vm->has_info)
 		vm->lane.want_stats = info->balloon && vm->ran;
 	core->process.wake |= !vm->has_info; /* it is told to the engine with what it uses */
-	if (!info->balloon) {		     /* fixed size */
+	/* A device that reaches all of its memory was plugged: all of it may be there now. */
+	if (vm->has_info && (info->kinds & ~vm->kinds & HV_KIND_PINNED)) {
+		vm->process.known = false;
+		core->process.wake = true;
+	}
+	vm->kinds = info->kinds;
+	if (!info->balloon) { /* fixed size */
 		core_vm_actual(vm, info->maximum);
 	}
 	vm->knobs = resolved.knobs;
@@ -401,6 +488,8 @@ void core_vm_stats(
 
 	if (stats->known & HV_STAT_ACTUAL)
 		core_vm_actual(vm, stats->actual);
+	if (stats->job_known)
+		vm->told_job = stats->job;
 	if (moved) {
 		vm->moved = vm->driver = true;
 		vm->moved_at = now;

@@ -42,6 +42,9 @@ static bool take_wish(struct lane *lane)
 		lane->want_period = false;
 		call->type = HV_PERIOD;
 		call->period_s = lane->period_s;
+	} else if (lane->want_unthrottle) {
+		lane->want_unthrottle = false;
+		call->type = HV_UNTHROTTLE;
 	} else if (lane->want_stats) {
 		lane->want_stats = false;
 		call->type = HV_STATS;
@@ -80,6 +83,9 @@ void lane_undo(struct lane *lane)
 		break;
 	case HV_PERIOD:
 		lane->want_period = true;
+		break;
+	case HV_UNTHROTTLE:
+		lane->want_unthrottle = true;
 		break;
 	default:
 		lane->want_stats = true;

@@ -43,6 +43,7 @@ struct vm {
 	uint64_t overhead; /* booked in engine.overhead */
 	bool swaps;	   /* swapped in between the last two samples */
 	bool known;	   /* a usage was seen; until then it counts in full */
+	bool grown;	   /* memory was plugged: where actual rests next is where it is */
 
 	uint64_t ceiling;
 	bool touched;	 /* a target of ballast's, now or in an earlier run */
@@ -148,6 +149,8 @@ struct state_row {
 	const char *name;
 	bool gives, receives;
 	bool counts_full; /* not seen yet: its whole size is booked */
+	bool fixed;	  /* actual bounds nothing; on change it counts in full until it is seen */
+	bool outside;	  /* guest memory is in no pool: nothing is booked but its overhead */
 };
 const struct state_row *engine_state_row(enum engine_vm_state state);
 

@@ -277,6 +277,13 @@ static void settle_rest(struct engine *e, struct vm *vm)
 
 	if (!vm->touched)
 		return;
+	if (vm->grown && vm->target) {
+		vm->grown = vm->again = false;
+		vm->target = vm->lowest = actual;
+		vm->cut = actual < vm->ceiling;
+		return;
+	}
+	vm->grown = false;
 	if (!vm->target) {
 		/* Found at start, with a ceiling on record: below it is our own cut. */
 		if (actual > vm->ceiling)

@@ -73,6 +73,10 @@ const struct config_option config_options[] = {
 		100,
 		"The same for guests that tell only free memory (Windows): its caches are not "
 		"known." },
+	{ "vms", "memtune-takeover", &config_type_bool, CORE(memtune_takeover), 0, 0,
+		"In act mode, lift the live memory.high that memtune's soft limit became, and "
+		"leave "
+		"the configured one: the limit is kept by ballast instead of by throttling." },
 	{ "vms", "margin", &config_type_percent, ENGINE(bounds.margin_percent), 0, 25,
 		"Usable memory that is always left to a guest, of its maximum." },
 	{ "vms", "margin-at-least", &config_type_pages_up, ENGINE(bounds.margin_at_least), 0, PIB,

@@ -34,6 +34,9 @@
 /* At the end balloons are told for so long; a call that returns takes a few milliseconds. */
 #define END_US 10000000
 
+/* The two clocks are read one after the other; what sleeps sleeps longer. */
+#define ASLEEP_US 500000
+
 /* A backend without a descriptor is asked this often, at least. */
 #define POLL_US 10000
 
@@ -43,6 +46,8 @@ struct shell {
 	sd_event_source *timer, *backend_io;
 	struct hv *hv;
 	bool polls; /* the backend has no descriptor */
+	bool stepped;
+	uint64_t asleep; /* all that the host slept since its boot, at the last step */
 	struct core *core;
 	struct record *record;
 	bool record_failed;
@@ -166,12 +171,29 @@ static void look_for_end(struct shell *shell, uint64_t now)
 	sd_event_exit(shell->event, 0);
 }
 
+/* The monotonic clock stands still while the host sleeps; the one that counts from boot does not.
+ */
+static void look_for_sleep(struct shell *shell, uint64_t now)
+{
+	struct timespec boot;
+	uint64_t asleep;
+
+	if (clock_gettime(CLOCK_BOOTTIME, &boot) < 0)
+		return;
+	asleep = (uint64_t)boot.tv_sec * 1000000 + (uint64_t)boot.tv_nsec / 1000 - now;
+	if (shell->stepped && asleep > shell->asleep + ASLEEP_US)
+		core_slept(shell->core, now);
+	shell->asleep = asleep;
+	shell->stepped = true;
+}
+
 static void step(struct shell *shell)
 {
 	const struct hv_call *calls = NULL;
 	uint64_t next = UINT64_MAX, now = now_us(NULL);
 	size_t nr = 0;
 
+	look_for_sleep(shell, now);
 	take_events(shell, now);
 	/* -ENOMEM: it is tried again at the next step, which is next all the same. */
 	if (core_step(shell->core, now, &calls, &nr, &next) < 0) {

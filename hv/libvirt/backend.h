@@ -62,10 +62,11 @@ enum lv_lack {
 	LV_NO_BULK_STATE,
 	LV_NO_CONFIG_PARAMETERS,
 	LV_NO_MEMORY_FLAGS,
+	LV_NO_JOB_STATS,
 	LV_NR_LACKS,
 };
 
-#define LV_EVENTS 6
+#define LV_EVENTS 9
 
 struct hv {
 	atomic_uint refs;

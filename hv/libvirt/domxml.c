@@ -356,6 +356,65 @@ static void take_balloon(struct hv_info *info, const xmlNode *domain)
 	xmlFree(period);
 }
 
+static bool says(const xmlNode *node, const char *name, const char *value)
+{
+	char *said = node ? attribute(node, name) : NULL;
+	bool same = said && !strcmp(said, value);
+
+	xmlFree(said);
+	return same;
+}
+
+/* VFIO keeps all of the guest's memory in place: PCI, mediated, and vdpa. USB and SCSI do not. */
+static bool pins(const xmlNode *device)
+{
+	if (is(device, "hostdev", NULL))
+		return says(device, "type", "pci") || says(device, "type", "mdev");
+	if (is(device, "interface", NULL))
+		return says(device, "type", "hostdev") || says(device, "type", "vdpa");
+	/* A disk on vDPA. */
+	return is(device, "disk", NULL) && says(device, "type", "vhostvdpa");
+}
+
+static unsigned int kinds_of_devices(const xmlNode *devices)
+{
+	unsigned int kinds = 0;
+
+	for (const xmlNode *node = devices ? devices->children : NULL; node; node = node->next) {
+		if (pins(node))
+			kinds |= HV_KIND_PINNED;
+		if (is(node, "memory", NULL) && says(node, "model", "virtio-mem"))
+			kinds |= HV_KIND_VIRTIO_MEM;
+	}
+	return kinds;
+}
+
+static bool strict_numa(const xmlNode *numatune)
+{
+	for (const xmlNode *node = numatune ? numatune->children : NULL; node; node = node->next)
+		if ((is(node, "memory", NULL) || is(node, "memnode", NULL)) &&
+			(says(node, "mode", "strict") || says(node, "mode", "restrictive")))
+			return true;
+	return false;
+}
+
+/* Every type of launchSecurity that there is encrypts or protects: a new one will too. */
+static void take_kinds(struct hv_info *info, const xmlNode *domain)
+{
+	const xmlNode *backing = child(domain, "memoryBacking", NULL);
+	unsigned int kinds = kinds_of_devices(child(domain, "devices", NULL));
+
+	if (child(backing, "hugepages", NULL))
+		kinds |= HV_KIND_HUGE_PAGES;
+	if (child(backing, "locked", NULL))
+		kinds |= HV_KIND_LOCKED;
+	if (child(domain, "launchSecurity", NULL))
+		kinds |= HV_KIND_ENCRYPTED;
+	if (strict_numa(child(domain, "numatune", NULL)))
+		kinds |= HV_KIND_STRICT_NUMA;
+	info->kinds = kinds;
+}
+
 static int copy(const xmlNode *node, char **ret)
 {
 	char *value = text(node);
@@ -392,6 +451,7 @@ static int take_domain(struct hv_info *info, const xmlNode *domain)
 		}
 	}
 	take_balloon(info, domain);
+	take_kinds(info, domain);
 	take_memtune(info, domain);
 	take_metadata(info, child(domain, "metadata", NULL));
 	return 0;

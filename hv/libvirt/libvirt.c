@@ -230,7 +230,7 @@ static int new_hv(
 		r = -errno;
 		goto fail;
 	}
-	r = processes_new(proc, &hv->processes);
+	r = processes_new(proc, params->cgroup ? params->cgroup : "/sys/fs/cgroup", &hv->processes);
 	if (r < 0)
 		goto fail;
 	r = open_pressure(hv, params->psi);
@@ -347,6 +347,7 @@ static enum hv_event_type answer_of(enum hv_call_type call)
 		return HV_EVENT_STATS;
 	case HV_PERIOD:
 	case HV_TARGET:
+	case HV_UNTHROTTLE:
 		return HV_EVENT_DONE;
 	case HV_PROCESS:
 		return HV_EVENT_PROCESS;

@@ -37,6 +37,8 @@ static int errno_of(int code)
 	case VIR_ERR_AUTH_CANCELLED:
 	case VIR_ERR_AUTH_UNAVAILABLE:
 		return -EACCES;
+	case VIR_ERR_RPC: /* "packet ... bytes received ... want ..." */
+		return -EMSGSIZE;
 	case VIR_ERR_OPERATION_TIMEOUT: /* "cannot acquire state change lock" */
 		return -ETIMEDOUT;
 	case VIR_ERR_NO_SUPPORT:
@@ -116,7 +118,7 @@ static const virTypedParameter *parameter(
 
 /*
  * A domain that is being started, restored or migrated is there before its memory is; of the
- * outgoing side of a migration the last moment looks the same, which does no harm.
+ * outgoing side of a migration the last moment looks the same: who saw it run knows better.
  */
 static enum hv_run_state state_of(int state, int reason)
 {
@@ -137,6 +139,32 @@ static enum hv_run_state state_of(int state, int reason)
 	}
 }
 
+/* What a state's reason tells of a job; a live one shows in the job's own statistics only. */
+static enum hv_job job_of_state(int state, int reason)
+{
+	if (state == VIR_DOMAIN_RUNNING)
+		return reason == VIR_DOMAIN_RUNNING_POSTCOPY ||
+				       reason == VIR_DOMAIN_RUNNING_POSTCOPY_FAILED
+			       ? HV_JOB_POSTCOPY
+			       : HV_JOB_NONE;
+	if (state != VIR_DOMAIN_PAUSED)
+		return HV_JOB_NONE;
+	switch (reason) {
+	case VIR_DOMAIN_PAUSED_MIGRATION:
+		return HV_JOB_MIGRATION;
+	case VIR_DOMAIN_PAUSED_POSTCOPY:
+	case VIR_DOMAIN_PAUSED_POSTCOPY_FAILED:
+		return HV_JOB_POSTCOPY;
+	case VIR_DOMAIN_PAUSED_SAVE:
+	case VIR_DOMAIN_PAUSED_DUMP:
+		return HV_JOB_SAVE;
+	case VIR_DOMAIN_PAUSED_SNAPSHOT:
+		return HV_JOB_SNAPSHOT;
+	default:
+		return HV_JOB_NONE;
+	}
+}
+
 /* A name that is too long is refused: libvirt's own drivers take none. */
 static int add_listed(
 	struct hv *hv, struct hv_event *event, virDomainPtr dom, int state, int reason)
@@ -145,6 +173,7 @@ static int add_listed(
 	const char *name = hv->calls->domain_get_name(dom);
 
 	vm->state = state_of(state, reason);
+	vm->job = job_of_state(state, reason);
 	if (vm->state == HV_OFF || !name || strlen(name) > HV_NAME_MAX ||
 		hv->calls->domain_get_uuid(dom, vm->uuid.bytes) < 0)
 		return 0;
@@ -247,6 +276,13 @@ static void list(struct hv *hv, virConnectPtr conn, struct hv_event *event)
 	if (r == -EOPNOTSUPP) {
 		lacks(hv, LV_NO_BULK_STATE, event,
 			"this libvirt gives no states in bulk: they are read one by one");
+		r = list_one_by_one(hv, conn, event);
+	}
+	/* Too much for one message: handles and states are small, one by one. */
+	if (r == -EMSGSIZE) {
+		free(event->message);
+		event->message = NULL;
+		event->error = 0;
 		r = list_one_by_one(hv, conn, event);
 	}
 	if (r == 0)
@@ -365,6 +401,51 @@ void lv_perform_control(
 
 /* ---- what may hang ---- */
 
+static enum hv_job job_of_operation(int operation)
+{
+	switch (operation) {
+	case VIR_DOMAIN_JOB_OPERATION_MIGRATION_IN:
+	case VIR_DOMAIN_JOB_OPERATION_MIGRATION_OUT:
+		return HV_JOB_MIGRATION;
+	case VIR_DOMAIN_JOB_OPERATION_SNAPSHOT:
+	case VIR_DOMAIN_JOB_OPERATION_SNAPSHOT_REVERT:
+		return HV_JOB_SNAPSHOT;
+	case VIR_DOMAIN_JOB_OPERATION_BACKUP:
+		return HV_JOB_BACKUP;
+	default: /* saved, dumped, started, restored; and what is not known yet */
+		return HV_JOB_SAVE;
+	}
+}
+
+/* The job that runs; false: not told. */
+static bool read_job(struct hv *hv, struct hv_event *event, virDomainPtr dom, enum hv_job *ret_job)
+{
+	const virTypedParameter *operation;
+	virTypedParameterPtr params = NULL;
+	int type = VIR_DOMAIN_JOB_NONE, nr = 0, r;
+
+	if (known_to_lack(hv, LV_NO_JOB_STATS))
+		return false;
+	if (hv->calls->domain_get_job_stats(dom, &type, &params, &nr, 0) < 0) {
+		r = last_error(hv);
+		/* Of an incoming migration it refuses to say more than that. */
+		if (r == -EOPNOTSUPP)
+			lacks(hv, LV_NO_JOB_STATS, event,
+				"this libvirt tells no jobs: only states that show them count");
+		return false;
+	}
+	operation = parameter(params, nr, VIR_DOMAIN_JOB_OPERATION, VIR_TYPED_PARAM_INT);
+	*ret_job = HV_JOB_NONE;
+	if (type == VIR_DOMAIN_JOB_BOUNDED || type == VIR_DOMAIN_JOB_UNBOUNDED)
+		*ret_job = job_of_operation(
+			operation ? operation->value.i : VIR_DOMAIN_JOB_OPERATION_UNKNOWN);
+	for (int i = 0; i < nr; i++)
+		if (params[i].type == VIR_TYPED_PARAM_STRING)
+			free(params[i].value.s);
+	free(params);
+	return true;
+}
+
 /* 2^64 - 1 and what became of it in KiB are "not known", and so is all that no host has. */
 static void take_amount(
 	struct hv_stats *stats, enum hv_stat bit, uint64_t *ret_bytes, unsigned long long kib)
@@ -407,8 +488,10 @@ static void read_stats(struct hv *hv, virConnectPtr conn, struct hv_event *event
 {
 	virDomainMemoryStatStruct stats[VIR_DOMAIN_MEMORY_STAT_NR];
 	struct hv_stats result = { 0 };
-	int nr = hv->calls->domain_memory_stats(dom, stats, VIR_DOMAIN_MEMORY_STAT_NR, 0);
+	int nr;
 
+	result.job_known = read_job(hv, event, dom, &result.job);
+	nr = hv->calls->domain_memory_stats(dom, stats, VIR_DOMAIN_MEMORY_STAT_NR, 0);
 	if (nr < 0) {
 		lv_failed(hv, conn, event, "reading the balloon's statistics");
 		return;
@@ -462,10 +545,16 @@ static void set_target(struct hv *hv, virConnectPtr conn, struct hv_event *event
 	const struct hv_call *call)
 {
 	unsigned long kib = kib_up(call->target);
+	enum hv_job job;
 	int r;
 
 	if (call->target == 0 || call->target == HV_UNLIMITED || call->ceiling == HV_UNLIMITED) {
 		lv_fail(event, -EINVAL, "no target to set");
+		return;
+	}
+	/* libvirt would let it wait half a minute, and then refuse it. A backup takes targets. */
+	if (read_job(hv, event, dom, &job) && job != HV_JOB_NONE && job != HV_JOB_BACKUP) {
+		lv_fail(event, -EBUSY, "a job runs on the domain, so no target was set");
 		return;
 	}
 	if (call->ceiling > 0 && record_ceiling(hv, conn, event, dom, call->ceiling) < 0)
@@ -487,6 +576,21 @@ static void set_target(struct hv *hv, virConnectPtr conn, struct hv_event *event
 			"this libvirt sets memory without flags only: that is used");
 }
 
+/* For a domain whose configuration says the limit too: it is still known then. */
+static void unthrottle(struct hv *hv, virConnectPtr conn, struct hv_event *event, virDomainPtr dom)
+{
+	virTypedParameter limit = { .type = VIR_TYPED_PARAM_ULLONG };
+
+	if (hv->calls->domain_is_persistent(dom) <= 0) {
+		lv_fail(event, -EOPNOTSUPP, "a transient domain has no limit but the live one");
+		return;
+	}
+	strcpy(limit.field, VIR_DOMAIN_MEMORY_SOFT_LIMIT);
+	limit.value.ul = VIR_DOMAIN_MEMORY_PARAM_UNLIMITED;
+	if (hv->calls->domain_set_memory_parameters(dom, &limit, 1, VIR_DOMAIN_AFFECT_LIVE) < 0)
+		lv_failed(hv, conn, event, "lifting the live soft limit");
+}
+
 void lv_perform_worker(
 	struct hv *hv, virConnectPtr conn, struct hv_event *event, const struct hv_call *call)
 {
@@ -498,6 +602,8 @@ void lv_perform_worker(
 		read_stats(hv, conn, event, dom);
 	else if (call->type == HV_PERIOD)
 		set_period(hv, conn, event, dom, call->period_s);
+	else if (call->type == HV_UNTHROTTLE)
+		unthrottle(hv, conn, event, dom);
 	else
 		set_target(hv, conn, event, dom, call);
 	hv->calls->domain_free(dom);

@@ -67,6 +67,24 @@ static bool next_word(const char **text, char *word)
 	return true;
 }
 
+/* "no-balloon-driver" */
+static bool state_number(const char *word, int64_t *ret_number)
+{
+	for (int i = 0; i < ENGINE_VM_STATE_NR; i++) {
+		const char *name = engine_vm_state_name((enum engine_vm_state)i), *w = word;
+
+		while (*w && *name && (*w == *name || (*w == '-' && *name == ' '))) {
+			w++;
+			name++;
+		}
+		if (!*w && !*name) {
+			*ret_number = i;
+			return true;
+		}
+	}
+	return false;
+}
+
 struct parser {
 	bool (*known)(void *ctx, const char *vm);
 	void *ctx;
@@ -119,6 +137,8 @@ static int parse_operand(const struct parser *parser, const char *word,
 			return -ENOMEM;
 	} else if (!strcmp(word, "none")) {
 		operand.number = INT64_MAX;
+	} else if (!strcmp(left->figure->name, "state") && state_number(word, &operand.number)) {
+		; /* by its name */
 	} else if (!left->figure->bytes) {
 		operand.number = strtoll(word, &end, 10);
 		if (end == word || *end)

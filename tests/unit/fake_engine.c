@@ -214,7 +214,7 @@ const char *engine_vm_state_name(enum engine_vm_state state)
 	static const char *const names[] = { "running", "arriving", "paused", "no-device",
 		"no-driver", "not-answering" };
 
-	return names[state];
+	return (size_t)state < sizeof(names) / sizeof(names[0]) ? names[state] : "another";
 }
 
 const char *engine_reason_name(enum engine_reason_type type)

@@ -235,6 +235,11 @@ void fake_emit_metadata(const struct fake_domain *dom, int type, const char *uri
 		.broken = -1 });
 }
 
+void fake_emit_job(const struct fake_domain *dom, int event)
+{
+	emit((struct emitted){ .event = event, .number = number_of(dom), .broken = -1 });
+}
+
 void fake_emit_device(const struct fake_domain *dom, bool added)
 {
 	emit((struct emitted){ .event = added ? VIR_DOMAIN_EVENT_ID_DEVICE_ADDED
@@ -391,6 +396,18 @@ static void call_back(
 	case VIR_DOMAIN_EVENT_ID_METADATA_CHANGE:
 		((virConnectDomainEventMetadataChangeCallback)(void *)c->cb)(
 			conn, dom, e->type, e->uri, c->opaque);
+		break;
+	case VIR_DOMAIN_EVENT_ID_MIGRATION_ITERATION:
+		((virConnectDomainEventMigrationIterationCallback)(void *)c->cb)(
+			conn, dom, 1, c->opaque);
+		break;
+	case VIR_DOMAIN_EVENT_ID_JOB_COMPLETED:
+		((virConnectDomainEventJobCompletedCallback)(void *)c->cb)(
+			conn, dom, NULL, 0, c->opaque);
+		break;
+	case VIR_DOMAIN_EVENT_ID_BLOCK_JOB:
+		((virConnectDomainEventBlockJobCallback)(void *)c->cb)(
+			conn, dom, "vda", 0, 0, c->opaque);
 		break;
 	case VIR_DOMAIN_EVENT_ID_DEVICE_ADDED:
 	case VIR_DOMAIN_EVENT_ID_DEVICE_REMOVED:
@@ -794,6 +811,49 @@ static int memory_stats(
 	return r;
 }
 
+static int get_job_stats(virDomainPtr dom, int *ret_type, virTypedParameterPtr *ret_params,
+	int *ret_nparams, unsigned int flags)
+{
+	const struct fake_domain *d = handle(dom)->dom;
+	virTypedParameterPtr params;
+	int r;
+
+	fake_lock();
+	r = enter_slow(FAKE_JOB, dom);
+	if (r == 0) {
+		params = calloc(1, sizeof(*params));
+		if (!params) {
+			fake_unlock();
+			return failed(VIR_ERR_NO_MEMORY, "no memory");
+		}
+		strcpy(params->field, VIR_DOMAIN_JOB_OPERATION);
+		params->type = VIR_TYPED_PARAM_INT;
+		params->value.i = d->job;
+		*ret_type = d->job ? VIR_DOMAIN_JOB_UNBOUNDED : VIR_DOMAIN_JOB_NONE;
+		*ret_params = params;
+		*ret_nparams = 1;
+	}
+	fake_unlock();
+	return r;
+}
+
+static int set_parameters(
+	virDomainPtr dom, virTypedParameterPtr params, int nparams, unsigned int flags)
+{
+	int r;
+
+	fake_lock();
+	if (flags != VIR_DOMAIN_AFFECT_LIVE || nparams != 1 ||
+		strcmp(params->field, VIR_DOMAIN_MEMORY_SOFT_LIMIT) != 0 ||
+		params->value.ul != VIR_DOMAIN_MEMORY_PARAM_UNLIMITED)
+		abort(); /* the live throttle is lifted, and nothing else */
+	r = enter_slow(FAKE_SET_PARAMETERS, dom);
+	if (r == 0)
+		changed("lifted %s;", handle(dom)->dom->name);
+	fake_unlock();
+	return r;
+}
+
 static int set_period(virDomainPtr dom, int period, unsigned int flags)
 {
 	int r;
@@ -887,6 +947,8 @@ const struct libvirt_calls fake_calls = {
 	.domain_get_xml_desc = get_xml,
 	.domain_get_memory_parameters = get_parameters,
 	.domain_get_metadata = get_metadata,
+	.domain_get_job_stats = get_job_stats,
+	.domain_set_memory_parameters = set_parameters,
 	.domain_memory_stats = memory_stats,
 	.domain_set_memory_stats_period = set_period,
 	.domain_set_memory = set_memory,

@@ -116,7 +116,7 @@ START_TEST(every_option_is_read_and_dumped_alike)
 		"[vms]\ndefault-soft-limit = 40%\nguest-swap = yes\ntrust = yes\n"
 		"observe-stats = yes\nfloor = 25%\nfloor-free-only = "
 		"60%\n"
-		"margin = 5%\nmargin-at-least = 16MiB\n"
+		"memtune-takeover = yes\nmargin = 5%\nmargin-at-least = 16MiB\n"
 		"[pace]\nmax-step = 64MiB\nmax-rate = 10MiB\nhost-max-rate = none\n"
 		"release-hold = 1min\nhold = 2s\nhold-max = 3min\nask-deadline = 1500ms\nrest "
 		"= 2s\n"

@@ -1047,6 +1047,163 @@ START_TEST(a_flood_makes_nothing_up_while_the_connection_is_down)
 }
 END_TEST
 
+/* ---- kinds and jobs ---- */
+
+/* BR-79, BR-110: what a job's own statistics say, where no state does. */
+START_TEST(a_job_is_told_with_the_statistics)
+{
+	static const struct {
+		int operation;
+		enum hv_job job;
+	} all[] = {
+		{ 0, HV_JOB_NONE },
+		{ VIR_DOMAIN_JOB_OPERATION_MIGRATION_OUT, HV_JOB_MIGRATION },
+		{ VIR_DOMAIN_JOB_OPERATION_MIGRATION_IN, HV_JOB_MIGRATION },
+		{ VIR_DOMAIN_JOB_OPERATION_SAVE, HV_JOB_SAVE },
+		{ VIR_DOMAIN_JOB_OPERATION_DUMP, HV_JOB_SAVE },
+		{ VIR_DOMAIN_JOB_OPERATION_SNAPSHOT, HV_JOB_SNAPSHOT },
+		{ VIR_DOMAIN_JOB_OPERATION_SNAPSHOT_REVERT, HV_JOB_SNAPSHOT },
+		{ VIR_DOMAIN_JOB_OPERATION_BACKUP, HV_JOB_BACKUP },
+		{ 99, HV_JOB_SAVE },
+	};
+
+	open_backend();
+	for (size_t i = 0; i < sizeof(all) / sizeof(all[0]); i++) {
+		struct hv_event event;
+
+		fake_lock();
+		web->job = all[i].operation;
+		fake_unlock();
+		event = ask(HV_STATS, web);
+		ck_assert_int_eq(event.error, 0);
+		ck_assert(event.stats.job_known);
+		ck_assert_int_eq(event.stats.job, all[i].job);
+		hv_event_clear(&event);
+	}
+}
+END_TEST
+
+START_TEST(a_libvirt_without_jobs_says_so_once_and_statistics_are_read_all_the_same)
+{
+	struct hv_event event;
+
+	fake_fail(FAKE_JOB, VIR_ERR_NO_SUPPORT);
+	open_backend();
+	event = ask(HV_STATS, web);
+	ck_assert_int_eq(event.error, 0);
+	ck_assert(!event.stats.job_known);
+	ck_assert_ptr_nonnull(strstr(event.message, "tells no jobs"));
+	hv_event_clear(&event);
+	event = ask(HV_STATS, web);
+	ck_assert_int_eq(event.error, 0);
+	ck_assert_ptr_null(event.message);
+	hv_event_clear(&event);
+	ck_assert_uint_eq(fake_count(FAKE_JOB), 1);
+}
+END_TEST
+
+START_TEST(no_target_is_set_while_a_job_runs_but_for_a_backup)
+{
+	open_backend();
+	fake_lock();
+	web->job = VIR_DOMAIN_JOB_OPERATION_MIGRATION_OUT;
+	fake_unlock();
+	expect_done(set_target(web, 512 << 20, 1 << 30), -EBUSY);
+	ck_assert_str_eq(fake_changes(), "");
+	fake_lock();
+	web->job = VIR_DOMAIN_JOB_OPERATION_BACKUP;
+	fake_unlock();
+	expect_done(set_target(web, 512 << 20, 1 << 30), 0);
+}
+END_TEST
+
+START_TEST(a_throttle_is_lifted_live_where_the_configuration_has_the_limit_too)
+{
+	fake_lock();
+	web->persistent = true;
+	db->persistent = false;
+	fake_unlock();
+	open_backend();
+	expect_done(ask(HV_UNTHROTTLE, web), 0);
+	ck_assert_str_eq(fake_changes(), "lifted web;");
+	expect_done(ask(HV_UNTHROTTLE, db), -EOPNOTSUPP);
+	ck_assert_str_eq(fake_changes(), "lifted web;");
+}
+END_TEST
+
+START_TEST(job_events_ask_to_look_anew)
+{
+	static const int events[] = { VIR_DOMAIN_EVENT_ID_MIGRATION_ITERATION,
+		VIR_DOMAIN_EVENT_ID_JOB_COMPLETED, VIR_DOMAIN_EVENT_ID_BLOCK_JOB };
+
+	open_backend();
+	for (size_t i = 0; i < sizeof(events) / sizeof(events[0]); i++) {
+		struct hv_event event;
+
+		fake_emit_job(web, events[i]);
+		event = wait_for(HV_EVENT_CHANGED);
+		ck_assert_uint_eq(event.uuid.bytes[15], fake_uuid(web).bytes[15]);
+		hv_event_clear(&event);
+	}
+}
+END_TEST
+
+/* BR-116 */
+START_TEST(states_that_are_too_much_for_one_message_are_read_one_by_one)
+{
+	struct hv_event event;
+
+	open_backend();
+	fake_fail(FAKE_ALL_STATS, VIR_ERR_RPC);
+	event = ask(HV_LIST, NULL);
+	ck_assert_int_eq(event.error, 0);
+	ck_assert_ptr_null(event.message);
+	ck_assert_uint_ge(event.listed.nr, 2);
+	hv_event_clear(&event);
+}
+END_TEST
+
+START_TEST(jobs_that_show_in_a_state_are_listed)
+{
+	static const struct {
+		int state, reason;
+		enum hv_run_state run;
+		enum hv_job job;
+	} all[] = {
+		{ VIR_DOMAIN_RUNNING, VIR_DOMAIN_RUNNING_MIGRATED, HV_RUNNING, HV_JOB_NONE },
+		{ VIR_DOMAIN_RUNNING, VIR_DOMAIN_RUNNING_POSTCOPY, HV_RUNNING, HV_JOB_POSTCOPY },
+		{ VIR_DOMAIN_PAUSED, VIR_DOMAIN_PAUSED_MIGRATION, HV_STARTING, HV_JOB_MIGRATION },
+		{ VIR_DOMAIN_PAUSED, VIR_DOMAIN_PAUSED_POSTCOPY, HV_PAUSED, HV_JOB_POSTCOPY },
+		{ VIR_DOMAIN_PAUSED, VIR_DOMAIN_PAUSED_SAVE, HV_PAUSED, HV_JOB_SAVE },
+		{ VIR_DOMAIN_PAUSED, VIR_DOMAIN_PAUSED_DUMP, HV_PAUSED, HV_JOB_SAVE },
+		{ VIR_DOMAIN_PAUSED, VIR_DOMAIN_PAUSED_SNAPSHOT, HV_PAUSED, HV_JOB_SNAPSHOT },
+		{ VIR_DOMAIN_PAUSED, VIR_DOMAIN_PAUSED_USER, HV_PAUSED, HV_JOB_NONE },
+	};
+
+	open_backend();
+	for (size_t i = 0; i < sizeof(all) / sizeof(all[0]); i++) {
+		struct hv_event event;
+		unsigned int found = 0;
+
+		fake_lock();
+		web->state = all[i].state;
+		web->reason = all[i].reason;
+		fake_unlock();
+		event = ask(HV_LIST, NULL);
+		ck_assert_int_eq(event.error, 0);
+		for (size_t k = 0; k < event.listed.nr; k++) {
+			if (strcmp(event.listed.vms[k].name, "web") != 0)
+				continue;
+			ck_assert_int_eq(event.listed.vms[k].state, all[i].run);
+			ck_assert_int_eq(event.listed.vms[k].job, all[i].job);
+			found++;
+		}
+		ck_assert_uint_eq(found, 1);
+		hv_event_clear(&event);
+	}
+}
+END_TEST
+
 int main(void)
 {
 	Suite *suite = suite_create("libvirt");
@@ -1056,6 +1213,13 @@ int main(void)
 
 	tcase_add_checked_fixture(tc, setup, teardown);
 	tcase_set_timeout(tc, 60);
+	tcase_add_test(tc, a_job_is_told_with_the_statistics);
+	tcase_add_test(tc, a_libvirt_without_jobs_says_so_once_and_statistics_are_read_all_the_same);
+	tcase_add_test(tc, no_target_is_set_while_a_job_runs_but_for_a_backup);
+	tcase_add_test(tc, a_throttle_is_lifted_live_where_the_configuration_has_the_limit_too);
+	tcase_add_test(tc, job_events_ask_to_look_anew);
+	tcase_add_test(tc, states_that_are_too_much_for_one_message_are_read_one_by_one);
+	tcase_add_test(tc, jobs_that_show_in_a_state_are_listed);
 	tcase_add_test(tc, all_uris_of_libvirt_are_taken_but_xens);
 	tcase_add_test(tc, active_domains_are_listed_with_their_states);
 	tcase_add_test(tc, states_are_read_one_by_one_where_there_is_no_bulk_and_it_is_said_once);
