@@ -44,6 +44,15 @@ static bool take_name(struct core *core, struct core_vm *vm, const char *name)
 	core_say(core, CORE_LOG_INFO, vm, "is now called '%s'", name);
 	free(vm->name);
 	vm->name = copy;
+	if (vm->has_info) { /* rules go by the name */
+		copy = strdup(name);
+		vm->info_again |= !copy;
+		if (copy) {
+			free(vm->said.name);
+			vm->said.name = copy;
+			core_vm_review(core, vm, core->now);
+		}
+	}
 	if (core->on_name && vm->told.id)
 		core->on_name(core->on_ctx, vm->told.id, &vm->uuid, vm->name);
 	return true;

@@ -52,6 +52,9 @@ extern struct fake {
 	uint64_t next;
 	struct engine_pool_view view;
 	uint64_t excess; /* of every VM */
+	uint64_t floor;	 /* of every VM */
+	unsigned int configs; /* how often one was set, and the last; speed UINT64_MAX is refused */
+	struct engine_config config;
 } fake;
 
 struct fake_item *fake_item(uint64_t id); /* that is not gone, or NULL */
