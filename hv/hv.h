@@ -167,7 +167,10 @@ struct hv_call {
 	struct hv_uuid uuid; /* of a VM's call */
 	uint64_t target, ceiling; /* HV_TARGET, bytes */
 	uint64_t period_s;        /* HV_PERIOD */
-	/* HV_KNOBS: borrowed until submit() returns; who keeps the call has hv_change_copy(). */
+	/*
+	 * HV_KNOBS. The caller's, who keeps it until the answer was taken or close() has returned;
+	 * a call that may outlive close() has a copy: hv_change_copy().
+	 */
 	const struct hv_knobs_change *change;
 };
 

@@ -32,6 +32,7 @@ static const char *const calls[] = {
 	[HV_STATS] = "stats",
 	[HV_PERIOD] = "period",
 	[HV_TARGET] = "target",
+	[HV_KNOBS] = "knobs",
 	[HV_PROCESS] = "process",
 	[HV_HOST] = "host",
 };
@@ -42,6 +43,7 @@ static const enum hv_event_type answers[] = {
 	[HV_STATS] = HV_EVENT_STATS,
 	[HV_PERIOD] = HV_EVENT_DONE,
 	[HV_TARGET] = HV_EVENT_DONE,
+	[HV_KNOBS] = HV_EVENT_DONE,
 	[HV_PROCESS] = HV_EVENT_PROCESS,
 	[HV_HOST] = HV_EVENT_HOST,
 };
