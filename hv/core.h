@@ -222,6 +222,20 @@ struct core_knobs_view {
 /* -ENOENT. */
 int core_vm_knobs(const struct core *core, uint64_t id, struct core_knobs_view *ret_view);
 
+/*
+ * Writes into ballast's own element of the VM's metadata; copied. It is not written yet when this
+ * returns: *ret_change names it in core_change(). Also while only observing: it is the operator who
+ * writes. -ENOENT; -EBUSY: another one is under way; -ENOTCONN; -ETIMEDOUT: the VM does not answer;
+ * -EINVAL with the words in why: what is set does not fit together, or there is no room for it in
+ * the pool. -ENOMEM.
+ */
+int core_set_knobs(struct core *core, uint64_t id, const struct hv_knobs_change *change,
+	uint64_t *ret_change, char *why, size_t size);
+enum core_change_state { CORE_CHANGE_RUNNING, CORE_CHANGE_DONE, CORE_CHANGE_FAILED };
+/* *ret_message: of a failure, valid until the next event or step. The last 64 are remembered. */
+enum core_change_state core_change(
+	const struct core *core, uint64_t change, const char **ret_message);
+
 struct core_group_view {
 	uint64_t id;
 	const char *path;

@@ -346,6 +346,8 @@ static void on_answer(
 			(now - lane->since) / 1000000);
 		core_vm_drop_target(core, vm, -ETIMEDOUT);
 	}
+	if (lane->call.type == HV_KNOBS)
+		core_change_answer(core, vm, event);
 	if (vm->gone) {
 		core_vm_reap(core, vm);
 		return;
@@ -353,7 +355,9 @@ static void on_answer(
 	if (event->error == -ENOENT) /* gone, or not ready */
 		core->list.wake = true;
 
-	if (slot->id != vm->id || (lane->call.type == HV_STATS && slot->life != vm->life)) {
+	if (lane->call.type == HV_KNOBS) {
+		/* done above, whatever life it was asked in */
+	} else if (slot->id != vm->id || (lane->call.type == HV_STATS && slot->life != vm->life)) {
 		/* Of before: not believed, and asked anew where it was a question. */
 		lane->applied_seq = applied;
 		lane->want_info |= lane->call.type == HV_INFO;
@@ -395,6 +399,7 @@ static void on_down(struct core *core, uint64_t now, const struct hv_event *even
 	drop_all_targets(core);
 	HASH_ITER (hh, core->vms, vm, next) {
 		core_vm_forget_stats(vm, now);
+		core_change_drop(core, vm, "the connection to the hypervisor is lost");
 		vm->life++; /* what is read over the old connection is old */
 		core_vm_assess(core, vm, now);
 	}

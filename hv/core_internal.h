@@ -13,6 +13,7 @@
  *   core_job.c     the operator's requests
  *   core_pause.c   who is not to be asked, and who gets all back
  *   core_show.c    whose word counts for a VM, and what of it does not do what it seems to
+ *   core_change.c  what operators write into a VM's metadata
  *   core_log.c     what operators read
  *   core_view.c    what they ask
  *
@@ -53,6 +54,8 @@
 #define CORE_POOL_MOVED_FRACTION 64
 /* Jobs that are remembered, and that run at a time. */
 #define CORE_JOBS 64
+/* Changes of metadata that are remembered. */
+#define CORE_CHANGES 64
 /* Events kept for who takes them; the oldest go. */
 #define CORE_EVENTS 1024
 
@@ -169,6 +172,10 @@ struct core_vm {
 	/* Flags of what was said, so that it is said once. */
 	bool said_failed, said_contended, said_short, said_silent;
 
+	/* What an operator writes; the lane and the backend have it until the answer. */
+	struct hv_knobs_change change;
+	uint64_t change_id; /* 0: none */
+
 	/* What warnings were said of. */
 	struct {
 		struct memcg_knobs knobs;
@@ -231,6 +238,13 @@ struct core_input {
 	size_t nr_requests;
 };
 
+/* What became of a change of metadata. */
+struct core_changed {
+	uint64_t id; /* 0: none */
+	enum core_change_state state;
+	char message[256];
+};
+
 struct core {
 	struct core_config config;
 	const char *backend;
@@ -279,6 +293,9 @@ struct core {
 
 	struct core_slotted_job jobs[CORE_JOBS];
 	uint64_t next_job, nr_finished;
+
+	struct core_changed changes[CORE_CHANGES]; /* at id % CORE_CHANGES */
+	uint64_t next_change;
 
 	bool paused;
 	struct hv_uuid *paused_vms;
@@ -375,6 +392,12 @@ bool core_is_paused(const struct core *core, const struct hv_uuid *uuid);
 /* core_show.c */
 /* Says what warnings there are, once for each state of its knobs. */
 void core_say_warnings(struct core *core, struct core_vm *vm);
+
+/* core_change.c */
+/* The call that writes came to its end. */
+void core_change_answer(struct core *core, struct core_vm *vm, const struct hv_event *event);
+/* It is not waited for any more: why. One that is out is answered later all the same. */
+void core_change_drop(struct core *core, struct core_vm *vm, const char *why);
 
 /* core_log.c */
 __attribute__((format(printf, 4, 5))) void core_say(const struct core *core,

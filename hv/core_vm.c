@@ -126,6 +126,7 @@ static void end_life(struct core *core, struct core_vm *vm)
 {
 	struct lane *lane = &vm->lane;
 
+	core_change_drop(core, vm, "the VM has gone");
 	vm->life++;
 	lane->want_info = lane->want_target = lane->want_period = lane->want_stats = false;
 	lane->applied_seq = vm->stats_seq = vm->process_seq = 0;
@@ -169,6 +170,7 @@ void core_vm_free(struct core *core, struct core_vm *vm)
 	core_group_put(core, vm->group);
 	core_group_put(core, vm->told.group);
 	hv_info_clear(&vm->said);
+	hv_change_clear(&vm->change);
 	free(vm->problem);
 	free(vm->name);
 	free(vm);

@@ -26,6 +26,7 @@ enum fake_call {
 	FAKE_PARAMETERS,
 	FAKE_GET_METADATA,
 	FAKE_SET_METADATA,
+	FAKE_SET_CONFIG,
 	FAKE_MEMORY_STATS,
 	FAKE_PERIOD,
 	FAKE_SET_MEMORY,
@@ -49,6 +50,7 @@ struct fake_domain {
 	bool hangs; /* what may hang does */
 	/* What was set. */
 	char note[128]; /* the ceiling's; "": none */
+	char memory[2][512]; /* ballast's element, live and in the configuration; "": none */
 	unsigned long target_kib;
 	int period_s;
 };
