@@ -18,7 +18,13 @@
 
 struct core;
 
-enum core_log_level { CORE_LOG_ERROR, CORE_LOG_WARNING, CORE_LOG_NOTICE, CORE_LOG_INFO, CORE_LOG_DEBUG };
+enum core_log_level {
+	CORE_LOG_ERROR,
+	CORE_LOG_WARNING,
+	CORE_LOG_NOTICE,
+	CORE_LOG_INFO,
+	CORE_LOG_DEBUG
+};
 
 /* Knobs of a group, from the configuration. */
 struct core_group_knobs {
@@ -48,16 +54,16 @@ void core_rule_clear(struct core_rule *rule);
 struct core_config {
 	struct engine_config engine; /* loosens and granule are set from the backend */
 
-	bool pool_host;     /* else set_size */
+	bool pool_host;	    /* else set_size */
 	uint64_t pool_size; /* bytes */
 	bool reserve_set;
 	uint64_t reserve; /* bytes; not set: the larger of 2 GiB and 3 % */
 
 	unsigned int default_soft_limit_percent; /* of a VM's maximum; 0: none */
 	bool guest_swap;
-	uint64_t max_rate; /* pages a second that a VM is asked; 0: any */
-	bool trust;	   /* an agent's floor may rise over the soft limit */
-	bool observe_stats; /* statistics are switched on in observe mode too */
+	uint64_t max_rate;   /* pages a second that a VM is asked; 0: any */
+	bool trust;	     /* an agent's floor may rise over the soft limit */
+	bool observe_stats;  /* statistics are switched on in observe mode too */
 	uint64_t others_max; /* bytes that others on the host may take; 0: any */
 
 	struct core_group_knobs *groups;
@@ -70,16 +76,16 @@ struct core_config {
 	uint64_t stats_period_s;
 
 	/* Called with what an operator should read; vm NULL: about no VM. */
-	void (*log)(void *ctx, enum core_log_level level, const struct hv_uuid *vm, const char *name,
-		const char *message);
+	void (*log)(void *ctx, enum core_log_level level, const struct hv_uuid *vm,
+		const char *name, const char *message);
 	void *log_ctx;
 };
 
 void core_config_default(struct core_config *ret_config);
 
 /* Every tick, after it ran: for recordings. error: what engine_tick() returned. */
-typedef void core_tick_fn(void *ctx, const struct engine_input *input, int error,
-	const struct engine_output *output);
+typedef void core_tick_fn(
+	void *ctx, const struct engine_input *input, int error, const struct engine_output *output);
 
 /* A group or VM has that id; uuid NULL for a group. Told before the tick that brings it. */
 typedef void core_name_fn(void *ctx, uint64_t id, const struct hv_uuid *uuid, const char *name);
@@ -88,7 +94,8 @@ typedef void core_name_fn(void *ctx, uint64_t id, const struct hv_uuid *uuid, co
  * The backend is only read for its name, loosens and granule. The config is copied. -ENOMEM;
  * -EINVAL: an interval of 0, a set pool without size, or what engine_new() refuses.
  */
-int core_new(const struct core_config *config, const struct hv_backend *backend, struct core **ret_core);
+int core_new(
+	const struct core_config *config, const struct hv_backend *backend, struct core **ret_core);
 void core_free(struct core *core);
 /*
  * From now on this configuration; log and its ctx stay. The knobs of all VMs and groups are
@@ -147,18 +154,18 @@ struct core_vm_view {
 	uint64_t id;
 	struct hv_uuid uuid;
 	const char *name;
-	const char *group;           /* path */
-	const char *soft_source;     /* "metadata", "memtune", "rule", "default", "none" */
+	const char *group;	 /* path */
+	const char *soft_source; /* "metadata", "memtune", "rule", "default", "none" */
 	enum hv_manage manage;
 	bool answering;
-	bool contended;		     /* somebody else moved its balloon up, lately */
-	uint64_t samples;            /* balloon statistics read since it was adopted */
+	bool contended;	  /* somebody else moved its balloon up, lately */
+	uint64_t samples; /* balloon statistics read since it was adopted */
 	struct engine_view engine;
 };
 
 /* VMs in the order of their names. fn returns false to stop. */
-void core_for_each_vm(const struct core *core, bool (*fn)(void *ctx, const struct core_vm_view *vm),
-	void *ctx);
+void core_for_each_vm(
+	const struct core *core, bool (*fn)(void *ctx, const struct core_vm_view *vm), void *ctx);
 /* -ENOENT. */
 int core_vm(const struct core *core, uint64_t id, struct core_vm_view *ret_vm);
 
@@ -196,7 +203,7 @@ struct core_word {
 	bool enforced;	     /* it counts because the others said more than it allows */
 	const char *refused; /* why it does not count whatever else is said; NULL: it may */
 	uint64_t value;	     /* bytes (HV_UNLIMITED: none); yes, no; enum hv_manage */
-	const char *group; /* of CORE_GROUP; of CORE_FROM_GROUP the group that says it */
+	const char *group;   /* of CORE_GROUP; of CORE_FROM_GROUP the group that says it */
 };
 
 #define CORE_WORDS_MAX 6 /* a group, metadata, memtune, a rule that enforces, a rule, default */
@@ -215,7 +222,7 @@ struct core_knob_said {
 
 struct core_knobs_view {
 	struct core_knob_said knobs[CORE_KNOBS];
-	char problem[512]; /* what of the sources was refused; "": nothing */
+	char problem[512];		       /* what of the sources was refused; "": nothing */
 	char warnings[CORE_WARNINGS_MAX][256]; /* what counts and does not do what it seems to */
 	size_t nr_warnings;
 };
@@ -249,9 +256,9 @@ struct core_status {
 	bool act, connected;
 	const char *backend;
 	struct engine_pool_view pool; /* pages */
-	uint64_t ticks, hung;         /* hung: calls past their deadline */
-	uint64_t last_tick;           /* its time */
-	bool paused; /* as a whole */
+	uint64_t ticks, hung;	      /* hung: calls past their deadline */
+	uint64_t last_tick;	      /* its time */
+	bool paused;		      /* as a whole */
 	bool others_known, others_over;
 	uint64_t others; /* bytes that neither VMs nor huge pages have; of a host pool */
 };
@@ -268,7 +275,12 @@ void core_reclaim_cancel(struct core *core, uint64_t job);
 
 struct core_job {
 	uint64_t root, wanted, came, owed;
-	enum core_job_state { CORE_JOB_RUNNING, CORE_JOB_DONE, CORE_JOB_SHORT, CORE_JOB_CANCELLED } state;
+	enum core_job_state {
+		CORE_JOB_RUNNING,
+		CORE_JOB_DONE,
+		CORE_JOB_SHORT,
+		CORE_JOB_CANCELLED
+	} state;
 };
 /* -ENOENT; finished jobs are remembered for a while (the last 64). */
 int core_job(const struct core *core, uint64_t job, struct core_job *ret_job);

@@ -47,8 +47,7 @@ static int check(const struct core *core, const struct core_vm *vm,
 	struct hv_info info = vm->said;
 	struct core_resolved resolved;
 	struct hv_knobs knobs;
-	uint64_t room = pages_max(
-		core_min_room(core, vm->group) + vm->min_booked, vm->min_booked);
+	uint64_t room = pages_max(core_min_room(core, vm->group) + vm->min_booked, vm->min_booked);
 	int r = hv_knobs_copy(&vm->said.metadata, &knobs);
 
 	if (r < 0)

@@ -285,7 +285,7 @@ struct core {
 	bool below_min;
 
 	bool retell_groups; /* of some group */
-	bool changed; /* something for the engine */
+	bool changed;	    /* something for the engine */
 	bool ticked;
 	uint64_t ticks, last_tick, engine_next;
 	int tick_error;

@@ -208,10 +208,9 @@ static struct core_word default_word(const struct sources *s, enum core_knob kno
 	case CORE_SOFT_LIMIT:
 		word.value = HV_UNLIMITED;
 		if (percent > 0)
-			word.value = core_bytes(
-				pages_min(pages_mul_div(s->maximum, percent, 100) +
-						  (s->maximum * percent % 100 != 0),
-					PAGES_UNLIMITED));
+			word.value = core_bytes(pages_min(pages_mul_div(s->maximum, percent, 100) +
+								  (s->maximum * percent % 100 != 0),
+				PAGES_UNLIMITED));
 		break;
 	case CORE_MAX:
 		word.value = HV_UNLIMITED;
@@ -258,10 +257,10 @@ static void collect(const struct sources *s, enum core_knob knob, struct core_kn
 	/* A memtune without limit is what every domain has: nobody said it. */
 	has_memtune = knob == CORE_SOFT_LIMIT && says(&s->info->memtune, knob, &memtune) &&
 		      memtune.value != HV_UNLIMITED;
-	has_enforced = rule_says(s, knob, true, &enforced) &&
-		       ((has_metadata && exceeds(knob, &metadata, &enforced)) ||
-			       (!has_metadata && has_memtune &&
-				       exceeds(knob, &memtune, &enforced)));
+	has_enforced =
+		rule_says(s, knob, true, &enforced) &&
+		((has_metadata && exceeds(knob, &metadata, &enforced)) ||
+			(!has_metadata && has_memtune && exceeds(knob, &memtune, &enforced)));
 	said->nr = said->counts = 0;
 	if (has_enforced)
 		add(said, &enforced);
@@ -308,8 +307,9 @@ static void resolve_min(const struct sources *s, struct core_resolved *resolved)
 		if (said->counts + 1 == said->nr || pages <= s->min_room)
 			break;
 		word->refused = "there is no room for it in the pool";
-		problem(resolved, "min %s (%s): with it the min of all VMs would be over the pool, "
-				  "there is room for %s",
+		problem(resolved,
+			"min %s (%s): with it the min of all VMs would be over the pool, "
+			"there is room for %s",
 			SIZE(word->value), SOURCE(word), SIZE(core_bytes(s->min_room)));
 	}
 	resolved->knobs.min = pages;

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* Whose word counts for a VM, and what of it does not do what it seems to. Only reads the engine. */
+/* Whose word counts for a VM, and what of it does not do what it seems to. Only reads the engine.
+ */
 #include <config.h>
 
 #include "hv/core_internal.h"

@@ -261,8 +261,8 @@ void core_vm_period(struct core *core, struct core_vm *vm)
 	bool may = (config->engine.act && vm->attrs.act) ||
 		   (config->observe_stats && vm->manage != HV_MANAGE_NO);
 
-	if (!may || !vm->has_info || !vm->balloon || vm->period_s > 0 ||
-		vm->run != HV_RUNNING || config->stats_period_s == 0)
+	if (!may || !vm->has_info || !vm->balloon || vm->period_s > 0 || vm->run != HV_RUNNING ||
+		config->stats_period_s == 0)
 		return;
 	vm->lane.period_s = config->stats_period_s;
 	vm->lane.want_period = true;
@@ -483,8 +483,8 @@ void core_vm_stats(
 		vm->arriving = false;
 	}
 	/*
-	 * Made since the last reading. The same figures are the same statistics, whatever the balloon
-	 * did since: what was given back meanwhile is nothing that the guest uses.
+	 * Made since the last reading. The same figures are the same statistics, whatever the
+	 * balloon did since: what was given back meanwhile is nothing that the guest uses.
 	 */
 	if (moved || !same_figures(stats, &vm->stats)) {
 		vm->stats_actual = vm->actual_high;

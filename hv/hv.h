@@ -49,7 +49,8 @@ void hv_uuid_format(const struct hv_uuid *uuid, char *text);
 int hv_uuid_parse(const char *text, struct hv_uuid *ret_uuid);
 bool hv_uuid_equal(const struct hv_uuid *a, const struct hv_uuid *b);
 
-/* Longest VM name and group path that are taken; longer ones are cut by no one: they are refused. */
+/* Longest VM name and group path that are taken; longer ones are cut by no one: they are refused.
+ */
 #define HV_NAME_MAX  255
 #define HV_GROUP_MAX 1023
 
@@ -102,14 +103,16 @@ struct hv_knobs_change {
 struct hv_info {
 	struct hv_uuid uuid;
 	char *name;
-	uint64_t maximum;       /* the domain's maximum memory */
-	uint64_t ceiling;       /* recorded by an earlier ballast; 0: none */
-	bool balloon;           /* has a balloon device */
-	uint64_t stats_period_s; /* 0: the statistics are switched off */
+	uint64_t maximum;	  /* the domain's maximum memory */
+	uint64_t ceiling;	  /* recorded by an earlier ballast; 0: none */
+	bool balloon;		  /* has a balloon device */
+	uint64_t stats_period_s;  /* 0: the statistics are switched off */
 	struct hv_knobs metadata; /* ballast's own element */
-	struct hv_knobs memtune;  /* the soft limit of the inactive configuration, else the live one */
-	char *partition;          /* the hypervisor's own grouping, "/machine"; NULL: none */
-	char *problem; /* what of the metadata was refused, and why, for the operator; NULL: nothing */
+	struct hv_knobs
+		memtune; /* the soft limit of the inactive configuration, else the live one */
+	char *partition; /* the hypervisor's own grouping, "/machine"; NULL: none */
+	char *problem; /* what of the metadata was refused, and why, for the operator; NULL: nothing
+			*/
 };
 
 /* Balloon statistics of one VM; a figure that was not told has its bit unset. */
@@ -126,7 +129,8 @@ struct hv_stats {
 	unsigned int known; /* enum hv_stat */
 	uint64_t actual, unused, usable, disk_caches;
 	uint64_t swap_in;     /* bytes since the guest's boot */
-	uint64_t last_update; /* the guest's last answer, seconds of any clock: only its moving counts */
+	uint64_t last_update; /* the guest's last answer, seconds of any clock: only its moving
+				 counts */
 };
 
 /* The host's view of a VM's process. */
@@ -134,23 +138,24 @@ struct hv_process {
 	struct hv_uuid uuid;
 	bool known, swap_known;
 	uint64_t resident, swapped; /* of the guest's memory */
-	uint64_t overhead;          /* of the process beside it */
+	uint64_t overhead;	    /* of the process beside it */
 };
 
 struct hv_host {
 	bool known;
-	uint64_t total;     /* less huge pages */
+	uint64_t total;	    /* less huge pages */
 	uint64_t available; /* without swapping */
 };
 
 /* ---- calls ---- */
 
 enum hv_call_type {
-	HV_LIST,    /* all VMs and their states; answered by HV_EVENT_LISTED */
-	HV_INFO,    /* of a VM: HV_EVENT_INFO */
-	HV_STATS,   /* of a VM: HV_EVENT_STATS */
-	HV_PERIOD,  /* switch a VM's statistics on (period_s), live only: HV_EVENT_DONE */
-	HV_TARGET,  /* record the ceiling where it is another, then set the target, live only: DONE */
+	HV_LIST,   /* all VMs and their states; answered by HV_EVENT_LISTED */
+	HV_INFO,   /* of a VM: HV_EVENT_INFO */
+	HV_STATS,  /* of a VM: HV_EVENT_STATS */
+	HV_PERIOD, /* switch a VM's statistics on (period_s), live only: HV_EVENT_DONE */
+	HV_TARGET, /* record the ceiling where it is another, then set the target, live only: DONE
+		    */
 	/*
 	 * Changes ballast's own element: where the VM runs, and in its stored configuration where
 	 * it has one; whole or not at all. -EINVAL, and nothing was written: min would be over
@@ -163,10 +168,10 @@ enum hv_call_type {
 
 struct hv_call {
 	enum hv_call_type type;
-	uint64_t token;      /* the caller's; the answering event has it */
-	struct hv_uuid uuid; /* of a VM's call */
+	uint64_t token;		  /* the caller's; the answering event has it */
+	struct hv_uuid uuid;	  /* of a VM's call */
 	uint64_t target, ceiling; /* HV_TARGET, bytes */
-	uint64_t period_s;        /* HV_PERIOD */
+	uint64_t period_s;	  /* HV_PERIOD */
 	/*
 	 * HV_KNOBS. The caller's, who keeps it until the answer was taken or close() has returned;
 	 * a call that may outlive close() has a copy: hv_change_copy().
@@ -185,13 +190,15 @@ enum hv_event_type {
 	HV_EVENT_PROCESS,
 	HV_EVENT_HOST,
 	HV_EVENT_DONE,
-	/* By themselves, without token. A VM's events may be lost: a listing finds what they told. */
-	HV_EVENT_CHANGED,  /* started, stopped, paused, defined, renamed, metadata: look at it anew */
+	/* By themselves, without token. A VM's events may be lost: a listing finds what they told.
+	 */
+	HV_EVENT_CHANGED,  /* started, stopped, paused, defined, renamed, metadata: look at it anew
+			    */
 	HV_EVENT_REBOOTED, /* the guest starts over; its balloon is full size again */
 	HV_EVENT_BALLOON,  /* actual changed */
 	HV_EVENT_PRESSURE, /* the host's memory is under pressure (PSI) */
-	HV_EVENT_DOWN,     /* the connection is lost */
-	HV_EVENT_UP,       /* it is there (again) */
+	HV_EVENT_DOWN,	   /* the connection is lost */
+	HV_EVENT_UP,	   /* it is there (again) */
 };
 
 struct hv_event {
@@ -232,15 +239,15 @@ int hv_change_apply(const struct hv_knobs_change *change, struct hv_knobs *knobs
 
 struct hv_params {
 	const char *uri;
-	const char *psi;  /* file to watch, "/proc/pressure/memory"; NULL: none */
-	const char *proc; /* "/proc" */
+	const char *psi;		/* file to watch, "/proc/pressure/memory"; NULL: none */
+	const char *proc;		/* "/proc" */
 	const struct hv_backend *inner; /* what a wrapper wraps; NULL: it is none */
 };
 
 struct hv_backend {
-	const char *name;    /* "libvirt" */
-	bool loosens;        /* deflated pages stay with the host until the guest touches them */
-	uint64_t granule;    /* bytes; the least that is asked of a VM */
+	const char *name; /* "libvirt" */
+	bool loosens;	  /* deflated pages stay with the host until the guest touches them */
+	uint64_t granule; /* bytes; the least that is asked of a VM */
 
 	/* Whether this backend is meant by the URI. Never blocks. */
 	bool (*handles)(const char *uri);
@@ -249,7 +256,8 @@ struct hv_backend {
 	int (*open)(const struct hv_params *params, struct hv **ret_hv);
 	void (*close)(struct hv *hv); /* takes NULL */
 
-	/* For poll(2), POLLIN; the same for the whole life; -1: next() is to be called in any case. */
+	/* For poll(2), POLLIN; the same for the whole life; -1: next() is to be called in any case.
+	 */
 	int (*fd)(struct hv *hv);
 
 	/* -EAGAIN: too many calls are out; -EINVAL. The call is copied. */

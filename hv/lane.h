@@ -19,7 +19,7 @@ struct lane {
 	/* wishes */
 	bool want_info, want_period, want_stats, want_target;
 	const struct hv_knobs_change *change; /* the owner's, to be written; NULL: none */
-	uint64_t seq, target, ceiling; /* of the newest target */
+	uint64_t seq, target, ceiling;	      /* of the newest target */
 	uint64_t period_s;
 	/* the call that is out */
 	bool busy;

@@ -334,10 +334,12 @@ static const struct command commands[] = {
 		"decided\n"
 		"last and from which figures.\n" },
 	{ "show", "NAME", 1, 1, 0, do_show, "all knobs of a VM, and who says them",
-		"Shows of each knob what counts, where it comes from and what it overrides, what of "
+		"Shows of each knob what counts, where it comes from and what it overrides, what "
+		"of "
 		"the\n"
 		"sources was refused, and what does not do what it seems to.\n" },
-	{ "set", "NAME", 1, 1, TAKES_GROUP | TAKES_KNOBS, do_set, "write knobs into a VM's metadata",
+	{ "set", "NAME", 1, 1, TAKES_GROUP | TAKES_KNOBS, do_set,
+		"write knobs into a VM's metadata",
 		"Writes into ballast's element of the VM's metadata, where it runs and in its "
 		"stored\n"
 		"configuration: all that is given, or nothing. 'none' takes a word away, so that "

@@ -23,7 +23,7 @@ struct ctl_options {
 	bool json, yes, all, direct;
 	const char *group;
 	struct json_object *knobs; /* of set: its parameters but for name and group; NULL: none */
-	const char *uri; /* of --direct */
+	const char *uri;	   /* of --direct */
 };
 
 /* "ballastctl: words" on stderr; returns status. */

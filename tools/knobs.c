@@ -110,8 +110,8 @@ void show_knobs(struct json_object *result)
 static const struct {
 	const char *option, *parameter;
 	bool size;
-} knobs[] = { { "soft-limit", "soft_limit", true }, { "min", "min", true },
-	{ "low", "low", true }, { "max", "max", true }, { "manage", "manage", false },
+} knobs[] = { { "soft-limit", "soft_limit", true }, { "min", "min", true }, { "low", "low", true },
+	{ "max", "max", true }, { "manage", "manage", false },
 	{ "guest-swap", "guest_swap", false } };
 
 int set_option(struct ctl_options *options, const char *option, const char *value)
@@ -148,8 +148,8 @@ static int wait_for_set(struct client *client, uint64_t set, const char *name)
 			client, "set.done", SET_WAIT_MS, &params, why, sizeof(why));
 
 		if (r == -EAGAIN)
-			return ctl_fail(CTL_FAILED, "%s: the daemon has not said that it is written",
-				name);
+			return ctl_fail(
+				CTL_FAILED, "%s: the daemon has not said that it is written", name);
 		if (r < 0)
 			return ctl_fail(CTL_UNREACHABLE, "%s", why);
 		if (number(params, "set") == set)
@@ -159,8 +159,8 @@ static int wait_for_set(struct client *client, uint64_t set, const char *name)
 	if (!strcmp(text(params, "state"), "done"))
 		status = EXIT_SUCCESS;
 	else
-		status = ctl_fail(CTL_FAILED, "%s: nothing was set: %s", name,
-			text(params, "message"));
+		status = ctl_fail(
+			CTL_FAILED, "%s: nothing was set: %s", name, text(params, "message"));
 	json_object_put(params);
 	return status;
 }

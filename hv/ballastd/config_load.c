@@ -310,8 +310,7 @@ static void take_own_key(
 	bool rule = loader->kind == RULE_SECTION;
 	const struct config_option *table;
 	size_t nr = table_of(loader, &table), i = 0;
-	void *base = rule ? (void *)&core->rules[loader->at]
-			  : (void *)&core->groups[loader->at];
+	void *base = rule ? (void *)&core->rules[loader->at] : (void *)&core->groups[loader->at];
 	struct section_origins *origins =
 		rule ? &loader->rules[loader->at] : &loader->groups[loader->at];
 
@@ -498,7 +497,8 @@ static void check_rule(struct loader *loader, size_t i)
 		const char *key;
 		bool has;
 		uint64_t bytes;
-	} lower[] = { { "min", knobs->has_min, knobs->min }, { "low", knobs->has_low, knobs->low } };
+	} lower[] = { { "min", knobs->has_min, knobs->min },
+		{ "low", knobs->has_low, knobs->low } };
 
 	for (size_t k = 0; k < 2; k++)
 		if (lower[k].has && knobs->has_max && lower[k].bytes > knobs->max)

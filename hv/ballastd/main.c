@@ -208,8 +208,8 @@ static int read_all(const struct options *options, struct config **ret_config, c
 
 	r = load_file(options->file, &config, ret_errors);
 	for (size_t i = 0; i < options->nr_set && r == 0; i++)
-		r = config_set(config, "ballastd", options->set[i].key, options->set[i].value,
-			ret_errors);
+		r = config_set(
+			config, "ballastd", options->set[i].key, options->set[i].value, ret_errors);
 	if (r == 0)
 		r = config_check(config, ret_errors);
 	if (r == 0)

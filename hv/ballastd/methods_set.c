@@ -13,8 +13,7 @@
 
 static int wrong(struct control_error *error, const char *key, const char *what)
 {
-	return control_fail_with(
-		error, CONTROL_PARAMS, "parameter", key, "%s: %s", key, what);
+	return control_fail_with(error, CONTROL_PARAMS, "parameter", key, "%s: %s", key, what);
 }
 
 /* 1: *ret_text is given; 0: not; -1. "none" clears. */
@@ -52,8 +51,8 @@ static int get_size(struct json_object *params, const char *key, enum hv_knob kn
 	return 0;
 }
 
-static int get_words(struct json_object *params, struct hv_knobs_change *change,
-	struct control_error *error)
+static int get_words(
+	struct json_object *params, struct hv_knobs_change *change, struct control_error *error)
 {
 	static const char *const manage[] = { "no", "observe", "act" };
 	struct hv_knobs *set = &change->set;
@@ -85,8 +84,8 @@ static int get_words(struct json_object *params, struct hv_knobs_change *change,
 	return 0;
 }
 
-int methods_read_change(struct json_object *params, struct hv_knobs_change *ret_change,
-	struct control_error *error)
+int methods_read_change(
+	struct json_object *params, struct hv_knobs_change *ret_change, struct control_error *error)
 {
 	struct hv_knobs_change change = { 0 };
 	struct hv_knobs *set = &change.set;

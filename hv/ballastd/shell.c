@@ -285,8 +285,9 @@ static int on_hangup(sd_event_source *source, const struct signalfd_siginfo *inf
 	struct shell *shell = ctx;
 
 	if (!shell->params->reload) {
-		log_write(LOG_LEVEL_WARNING, NULL, "signal HUP: the configuration is read at start "
-						   "only; restart the daemon");
+		log_write(LOG_LEVEL_WARNING, NULL,
+			"signal HUP: the configuration is read at start "
+			"only; restart the daemon");
 		return 0;
 	}
 	sd_notifyf(0, "RELOADING=1\nMONOTONIC_USEC=%" PRIu64, now_us(NULL));

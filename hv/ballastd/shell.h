@@ -2,7 +2,8 @@
 /*
  * shell: the event loop around the core. It alone reads a clock and waits; it takes events of the
  * backend to the core and the core's calls to the backend, runs the control socket, and ends on
- * SIGTERM and SIGINT; on SIGHUP it takes a new configuration, whole or not at all. One thread; the backend's own are its affair.
+ * SIGTERM and SIGINT; on SIGHUP it takes a new configuration, whole or not at all. One thread; the
+ * backend's own are its affair.
  */
 #ifndef BALLAST_HV_BALLASTD_SHELL_H
 #define BALLAST_HV_BALLASTD_SHELL_H

@@ -18,8 +18,8 @@ static const char *manage_name(uint64_t manage)
 }
 
 /* No member for a size that is "none". */
-static void put_value(struct json_object *object, enum core_knob knob,
-	const struct core_word *word, int *r)
+static void put_value(
+	struct json_object *object, enum core_knob knob, const struct core_word *word, int *r)
 {
 	if (knob == CORE_GROUP)
 		json_put_string(object, "value", word->group, r);
@@ -31,8 +31,8 @@ static void put_value(struct json_object *object, enum core_knob knob,
 		json_put_u64(object, "value", word->value, r);
 }
 
-static void put_word(struct json_object *object, enum core_knob knob,
-	const struct core_word *word, int *r)
+static void put_word(
+	struct json_object *object, enum core_knob knob, const struct core_word *word, int *r)
 {
 	put_value(object, knob, word, r);
 	json_put_string(object, "source", core_source_name(word->source), r);

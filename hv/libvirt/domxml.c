@@ -449,14 +449,13 @@ static int change_attribute(
 
 	if (set)
 		return xmlSetProp(node, (const xmlChar *)name, (const xmlChar *)value) ? 0
-										 : -ENOMEM;
+										       : -ENOMEM;
 	if (clear && old)
 		xmlRemoveProp(old);
 	return 0;
 }
 
-static int change_size(
-	xmlNode *node, const char *name, bool set, bool clear, uint64_t bytes)
+static int change_size(xmlNode *node, const char *name, bool set, bool clear, uint64_t bytes)
 {
 	char text[SIZE_TEXT] = "none";
 

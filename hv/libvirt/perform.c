@@ -492,8 +492,8 @@ static void set_target(struct hv *hv, virConnectPtr conn, struct hv_event *event
 #define MEMORY_KEY "ballast"
 
 /* 0 with the element as it is there, NULL: none. */
-static int read_element(struct hv *hv, virConnectPtr conn, struct hv_event *event,
-	virDomainPtr dom, unsigned int flags, char **ret_element)
+static int read_element(struct hv *hv, virConnectPtr conn, struct hv_event *event, virDomainPtr dom,
+	unsigned int flags, char **ret_element)
 {
 	char *element = hv->calls->domain_get_metadata(
 		dom, VIR_DOMAIN_METADATA_ELEMENT, DOMXML_MEMORY_NS, flags);

@@ -177,9 +177,10 @@ START_TEST(knobs_that_are_written_are_described_and_others_stay)
 						   .has_group = true,
 						   .group = (char *)"/prod/a&b" } };
 	ck_assert_int_eq(error_of(HV_KNOBS, "web"), 0);
-	change = (struct hv_knobs_change){ .set = { .has_max = true, .max = HV_UNLIMITED,
-						   .has_low = true },
-		.clear = HV_KNOB_GUEST_SWAP };
+	change = (struct hv_knobs_change){
+		.set = { .has_max = true, .max = HV_UNLIMITED, .has_low = true },
+		.clear = HV_KNOB_GUEST_SWAP
+	};
 	ck_assert_int_eq(error_of(HV_KNOBS, "web"), 0);
 	knobs = said("web", &event);
 	ck_assert(knobs.has_soft_limit && knobs.soft_limit == 300 * CONTRACT_MIB);

@@ -49,7 +49,7 @@ struct fake_domain {
 	int nr_stats;
 	bool hangs; /* what may hang does */
 	/* What was set. */
-	char note[128]; /* the ceiling's; "": none */
+	char note[128];	     /* the ceiling's; "": none */
 	char memory[2][512]; /* ballast's element, live and in the configuration; "": none */
 	unsigned long target_kib;
 	int period_s;

@@ -604,8 +604,7 @@ int main(void)
 	tcase_add_test(tc, values_are_in_the_units_of_their_users);
 	tcase_add_loop_test(
 		tc, mistake_is_refused_with_file_and_line, 0, sizeof(refused) / sizeof(refused[0]));
-	tcase_add_test(
-		tc, rules_keep_the_order_of_the_files_and_what_they_do_not_say_is_not_set);
+	tcase_add_test(tc, rules_keep_the_order_of_the_files_and_what_they_do_not_say_is_not_set);
 	tcase_add_test(tc, dropin_adds_to_a_rule_in_its_place);
 	tcase_add_test(tc, nul_and_long_lines_are_refused);
 	tcase_add_test(tc, every_mistake_is_told_and_nothing_taken);

@@ -116,9 +116,9 @@ END_TEST
 START_TEST(metadata_come_before_memtune_before_rules_before_defaults)
 {
 	struct core_rule rule = { .name = (char *)"r", .knobs = soft(300 * MIB) };
-	struct hv_info info = { .maximum = GIB,
-		.metadata = soft(100 * MIB),
-		.memtune = soft(200 * MIB) };
+	struct hv_info info = {
+		.maximum = GIB, .metadata = soft(100 * MIB), .memtune = soft(200 * MIB)
+	};
 	static const char *const sources[] = { "metadata", "memtune", "rule", "default", "none" };
 	const struct core_knob_said *said;
 	struct core_resolved r;
@@ -250,8 +250,7 @@ START_TEST(max_of_a_rule_below_min_of_metadata_gives_way_and_the_next_counts)
 	struct core_rule rules[] = {
 		{ .name = (char *)"a", .knobs = { .has_max = true, .max = 100 * MIB } },
 	};
-	struct hv_info info = { .maximum = GIB,
-		.metadata = { .has_min = true, .min = 200 * MIB } };
+	struct hv_info info = { .maximum = GIB, .metadata = { .has_min = true, .min = 200 * MIB } };
 	struct core_resolved r;
 
 	use_rules(rules, NR(rules));
@@ -276,10 +275,9 @@ START_TEST(soft_limit_below_min_or_over_max_is_legal)
 	ck_assert_uint_eq(r.knobs.soft_limit, PAGES(256 * MIB));
 	ck_assert_uint_eq(r.knobs.min, PAGES(512 * MIB));
 	ck_assert_str_eq(r.problem, "");
-	info.metadata = (struct hv_knobs){ .has_soft_limit = true,
-		.soft_limit = 768 * MIB,
-		.has_max = true,
-		.max = 512 * MIB };
+	info.metadata = (struct hv_knobs){
+		.has_soft_limit = true, .soft_limit = 768 * MIB, .has_max = true, .max = 512 * MIB
+	};
 	r = resolve(&info);
 	ck_assert_uint_eq(r.knobs.soft_limit, PAGES(768 * MIB));
 	ck_assert_uint_eq(r.knobs.max, PAGES(512 * MIB));

@@ -442,7 +442,8 @@ static void call_fails(
 
 START_TEST(show_has_every_knob_with_its_source_and_what_it_overrides)
 {
-	struct json_object *result = call_ok(&client, "show", "{\"name\":\"batch\"}"), *knobs, *knob, *others;
+	struct json_object *result = call_ok(&client, "show", "{\"name\":\"batch\"}"), *knobs,
+			   *knob, *others;
 
 	ck_assert_int_eq(json_get_array(result, "knobs", &knobs), 0);
 	ck_assert_uint_eq(json_object_array_length(knobs), 7);
@@ -497,7 +498,8 @@ START_TEST(set_is_whole_or_refused)
 		{ "{\"name\":\"web\"}", "nothing is given" },
 		{ "{\"name\":\"web\",\"min\":\"2GiB\",\"max\":\"1GiB\"}", "min would be over max" },
 		{ "{\"name\":\"web\",\"low\":\"1MiB\",\"min\":\"5GiB\"}", "over the pool" },
-		{ "{\"name\":\"web\",\"low\":\"1MiB\",\"min\":\"16384\"}", "min: '16384' has no unit" },
+		{ "{\"name\":\"web\",\"low\":\"1MiB\",\"min\":\"16384\"}",
+			"min: '16384' has no unit" },
 		{ "{\"name\":\"web\",\"min\":16384}", "min: is a string" },
 		{ "{\"name\":\"web\",\"min\":\"-1\"}", "negative" },
 		{ "{\"name\":\"web\",\"min\":\"1.5G\"}", "fraction" },
@@ -519,8 +521,7 @@ START_TEST(set_is_whole_or_refused)
 	result = call_ok(&client, "show", "{\"name\":\"web\"}");
 	ck_assert_int_eq(json_get_array(result, "knobs", &knobs), 0);
 	for (size_t i = 1; i < 4; i++)
-		ck_assert_str_eq(
-			text(json_object_array_get_idx(knobs, i), "source"), "default");
+		ck_assert_str_eq(text(json_object_array_get_idx(knobs, i), "source"), "default");
 	json_object_put(result);
 	ck_assert_uint_eq(client.notifications, 0);
 }
