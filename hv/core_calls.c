@@ -41,6 +41,8 @@ void core_check_lanes(struct core *core, uint64_t now)
 			"until it does",
 			(double)(now - vm->lane.since) / 1e6);
 		core_vm_drop_target(core, vm, -ETIMEDOUT);
+		core_change_drop(core, vm,
+			"the VM does not answer; what was sent may still be written later");
 		core_vm_assess(core, vm, now);
 	}
 	blocked = core_hung(core) >= CORE_MAX_HUNG;

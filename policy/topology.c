@@ -465,8 +465,7 @@ int topology_change(struct engine *e, const struct engine_change *c)
 		return vm_changed(e, vm);
 	case ENGINE_VM_CANCEL:
 		/* A guest that starts over is not to race to an old target. */
-		settle_cancel(
-			e, vm, vm->state == ENGINE_VM_ARRIVING ? vm_limit(vm) : as_it_is(vm));
+		settle_cancel(e, vm, vm->state == ENGINE_VM_ARRIVING ? vm_limit(vm) : as_it_is(vm));
 		return vm_changed(e, vm);
 	default:
 		return -EINVAL;

@@ -33,6 +33,7 @@ static const char *const calls[] = {
 	[HV_PERIOD] = "period",
 	[HV_TARGET] = "target",
 	[HV_UNTHROTTLE] = "unthrottle",
+	[HV_KNOBS] = "knobs",
 	[HV_PROCESS] = "process",
 	[HV_HOST] = "host",
 };
@@ -44,6 +45,7 @@ static const enum hv_event_type answers[] = {
 	[HV_PERIOD] = HV_EVENT_DONE,
 	[HV_TARGET] = HV_EVENT_DONE,
 	[HV_UNTHROTTLE] = HV_EVENT_DONE,
+	[HV_KNOBS] = HV_EVENT_DONE,
 	[HV_PROCESS] = HV_EVENT_PROCESS,
 	[HV_HOST] = HV_EVENT_HOST,
 };

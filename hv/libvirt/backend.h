@@ -42,6 +42,7 @@
 struct lv_job {
 	struct lv_item item; /* the answer; first: the queue frees the job by it */
 	struct hv_call call;
+	struct hv_knobs_change change; /* HV_KNOBS: the job's own */
 	struct lv_job *next;
 };
 
@@ -132,7 +133,7 @@ unsigned int lv_workers_hung(const struct hv *hv, uint64_t now);
 /* On the control connection: HV_LIST, HV_INFO. */
 void lv_perform_control(
 	struct hv *hv, virConnectPtr conn, struct hv_event *event, const struct hv_call *call);
-/* On a worker's connection: HV_STATS, HV_PERIOD, HV_TARGET. */
+/* On a worker's connection: HV_STATS, HV_PERIOD, HV_TARGET, HV_KNOBS. */
 void lv_perform_worker(
 	struct hv *hv, virConnectPtr conn, struct hv_event *event, const struct hv_call *call);
 /* The event is a failure; the message is copied. */

@@ -52,8 +52,10 @@ static void free_jobs(struct lv_jobs *jobs)
 {
 	struct lv_job *job;
 
-	while ((job = lv_jobs_take(jobs)))
+	while ((job = lv_jobs_take(jobs))) {
+		hv_change_clear(&job->change);
 		free(job);
+	}
 }
 
 /* Also of what open() made only half. */
@@ -136,6 +138,7 @@ struct lv_job *lv_jobs_take(struct lv_jobs *jobs)
 
 void lv_answer(struct hv *hv, struct lv_job *job)
 {
+	hv_change_clear(&job->change);
 	lv_queue_push(&hv->queue, &job->item);
 }
 
@@ -348,6 +351,7 @@ static enum hv_event_type answer_of(enum hv_call_type call)
 	case HV_PERIOD:
 	case HV_TARGET:
 	case HV_UNTHROTTLE:
+	case HV_KNOBS:
 		return HV_EVENT_DONE;
 	case HV_PROCESS:
 		return HV_EVENT_PROCESS;
@@ -390,12 +394,21 @@ static int submit(struct hv *hv, const struct hv_call *call)
 	bool connected;
 	int r = 0;
 
-	if (answer == HV_EVENT_NONE || (call->type == HV_PERIOD && call->period_s > INT32_MAX))
+	if (answer == HV_EVENT_NONE || (call->type == HV_KNOBS && !call->change) ||
+		(call->type == HV_PERIOD && call->period_s > INT32_MAX))
 		return -EINVAL;
 	job = calloc(1, sizeof(*job));
 	if (!job)
 		return -ENOMEM;
 	job->call = *call;
+	if (call->type == HV_KNOBS) {
+		r = hv_change_copy(call->change, &job->change);
+		if (r < 0) {
+			free(job);
+			return r;
+		}
+		job->call.change = &job->change;
+	}
 	job->item.event.type = answer;
 	job->item.event.token = call->token;
 	job->item.event.uuid = call->uuid;
@@ -413,6 +426,7 @@ static int submit(struct hv *hv, const struct hv_call *call)
 		r = enqueue(hv, job);
 	pthread_mutex_unlock(&hv->lock);
 	if (r < 0) {
+		hv_change_clear(&job->change);
 		free(job);
 	} else if (!connected) {
 		lv_fail(&job->item.event, -ENOTCONN, "not connected to libvirt");
