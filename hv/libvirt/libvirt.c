@@ -339,28 +339,6 @@ static int fd(struct hv *hv)
 	return hv->queue.fd;
 }
 
-static enum hv_event_type answer_of(enum hv_call_type call)
-{
-	switch (call) {
-	case HV_LIST:
-		return HV_EVENT_LISTED;
-	case HV_INFO:
-		return HV_EVENT_INFO;
-	case HV_STATS:
-		return HV_EVENT_STATS;
-	case HV_PERIOD:
-	case HV_TARGET:
-	case HV_UNTHROTTLE:
-	case HV_KNOBS:
-		return HV_EVENT_DONE;
-	case HV_PROCESS:
-		return HV_EVENT_PROCESS;
-	case HV_HOST:
-		return HV_EVENT_HOST;
-	}
-	return HV_EVENT_NONE;
-}
-
 /* Lock held. */
 static int enqueue(struct hv *hv, struct lv_job *job)
 {
@@ -375,7 +353,7 @@ static int enqueue(struct hv *hv, struct lv_job *job)
 		hv->nr_waiting++;
 		return 0;
 	}
-	if (lv_workers_hung(hv, lv_now()) >= LV_HUNG_MAX)
+	if (lv_workers_hung(hv, lv_now()) >= HV_MAX_HUNG)
 		return -EAGAIN;
 	r = lv_workers_start(hv);
 	if (r < 0)
@@ -389,7 +367,7 @@ static int enqueue(struct hv *hv, struct lv_job *job)
 
 static int submit(struct hv *hv, const struct hv_call *call)
 {
-	enum hv_event_type answer = answer_of(call->type);
+	enum hv_event_type answer = hv_answer_of(call->type);
 	struct lv_job *job;
 	bool connected;
 	int r = 0;
