@@ -13,25 +13,17 @@
 #include <unistd.h>
 
 #include "policy/pages.h"
+#include "tests/unit/scratch.h"
 
-static char folder[] = "/tmp/ballast-config-XXXXXX";
+static char folder[SCRATCH_PATH];
 static char file[64], dropins[64], dropins2[64];
 
 static void setup(void)
 {
-	strcpy(folder + strlen(folder) - 6, "XXXXXX");
-	ck_assert_ptr_nonnull(mkdtemp(folder));
+	scratch_new(folder);
 	snprintf(file, sizeof(file), "%s/d.conf", folder);
 	snprintf(dropins, sizeof(dropins), "%s/d.conf.d", folder);
 	snprintf(dropins2, sizeof(dropins2), "%s/usr.d", folder);
-}
-
-static void teardown(void)
-{
-	char command[128];
-
-	snprintf(command, sizeof(command), "rm -rf %s", folder);
-	ck_assert_int_eq(system(command), 0);
 }
 
 static void write_file(const char *path, const char *text, size_t length)
@@ -504,7 +496,7 @@ int main(void)
 	SRunner *sr;
 	int failed;
 
-	tcase_add_checked_fixture(tc, setup, teardown);
+	tcase_add_checked_fixture(tc, setup, NULL);
 	tcase_add_test(tc, empty_file_is_all_defaults);
 	tcase_add_test(tc, every_option_is_read_and_dumped_alike);
 	tcase_add_test(tc, values_are_in_the_units_of_their_users);
@@ -521,6 +513,7 @@ int main(void)
 	tcase_add_test(tc, shipped_file_is_the_table);
 	tcase_add_test(tc, manual_has_every_option_with_its_default);
 	suite_add_tcase(suite, tc);
+	scratch_begin();
 	sr = srunner_create(suite);
 	srunner_set_tap(sr, "-");
 	srunner_run_all(sr, CK_SILENT);

@@ -22,11 +22,12 @@
 
 #include "common/json.h"
 #include "hv/ballastd/control_internal.h"
+#include "tests/unit/scratch.h"
 
 /* Turns of the loop until something has to have come; each waits for 10 ms where nothing is due. */
 #define TURNS 300
 
-static char folder[] = "/tmp/ballast-control-XXXXXX";
+static char folder[SCRATCH_PATH];
 static char path[64];
 static sd_event *event;
 static struct control *control;
@@ -71,8 +72,7 @@ static void setup(void)
 {
 	char why[300] = "";
 
-	strcpy(folder + strlen(folder) - 6, "XXXXXX");
-	ck_assert_ptr_nonnull(mkdtemp(folder));
+	scratch_new(folder);
 	snprintf(path, sizeof(path), "%s/run/s", folder);
 	ck_assert_int_ge(sd_event_new(&event), 0);
 	ck_assert_msg(open_at(path, &control, why, sizeof(why)) == 0, "%s", why);
@@ -81,13 +81,9 @@ static void setup(void)
 
 static void teardown(void)
 {
-	char command[128];
-
 	control_close(control);
 	control = NULL;
 	sd_event_unref(event);
-	snprintf(command, sizeof(command), "rm -rf %s", folder);
-	ck_assert_int_eq(system(command), 0);
 }
 
 static int connect_to(const char *at)
@@ -525,6 +521,7 @@ int main(void)
 	tcase_add_test(tc, member_of_the_group_is_permitted_and_its_owner_always);
 	tcase_add_test(tc, garbage_never_crashes_the_reader);
 	suite_add_tcase(suite, tc);
+	scratch_begin();
 	sr = srunner_create(suite);
 	srunner_set_tap(sr, "-");
 	srunner_run_all(sr, CK_SILENT);
