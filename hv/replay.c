@@ -14,6 +14,7 @@
 #include <string.h>
 
 #include "common/json.h"
+#include "common/text.h"
 #include "hv/record_fields.h"
 
 /* Far more than the busiest tick writes (some 300 bytes a VM), far less than memory. */
@@ -404,16 +405,6 @@ static void replay_done(struct replay *replay)
 	engine_free(replay->engine);
 }
 
-/* Words may hold what the file says: it shall not speak to a terminal. */
-static void make_printable(char *text)
-{
-	for (unsigned char *c = (unsigned char *)text; *c; c++) {
-		/* U+0080 to U+009F are controls as well. */
-		if (*c < ' ' || *c == 0x7f || (c[0] == 0xc2 && c[1] >= 0x80 && c[1] <= 0x9f))
-			*c = '?';
-	}
-}
-
 int replay(FILE *stream, struct replay_result *ret_result)
 {
 	struct replay replay = { .stream = stream };
@@ -424,8 +415,9 @@ int replay(FILE *stream, struct replay_result *ret_result)
 		replay.result.first_line = replay.line_nr;
 		snprintf(replay.result.what, sizeof(replay.result.what), "%s", replay.what);
 	}
-	make_printable(replay.result.what);
 	*ret_result = replay.result;
+	/* Words may hold what the file says: it shall not speak to a terminal. */
+	text_printable(replay.result.what, ret_result->what, sizeof(ret_result->what));
 	replay_done(&replay);
 	return r;
 }

@@ -13,13 +13,19 @@
 
 #include "common/json.h"
 #include "common/nearest.h"
+#include "common/output.h"
+#include "common/text.h"
 #ifdef WITH_LIBVIRT
 #include "hv/libvirt/libvirt.h"
 #include "tools/direct.h"
 #endif
 
+/* Longer messages are cut. */
+#define MESSAGE_MAX 1024
+
 int ctl_fail(int status, const char *format, ...)
 {
+	char message[MESSAGE_MAX], line[MESSAGE_MAX * TEXT_GROWTH];
 	va_list args;
 
 	fputs("ballastctl: ", stderr);
@@ -73,6 +79,46 @@ static int reach(const struct ctl_options *options, struct client **ret_client)
 	return 0;
 }
 
+static int make_one_printable(struct json_object *value)
+{
+	const char *text = json_object_get_string(value);
+	size_t size = strlen(text) * TEXT_GROWTH + 1;
+	char *shown;
+	int r;
+
+	if (text_is_printable(text))
+		return 0;
+	shown = malloc(size);
+	if (!shown)
+		return -ENOMEM;
+	r = json_object_set_string(value, text_printable(text, shown, size)) == 1 ? 0 : -ENOMEM;
+	free(shown);
+	return r;
+}
+
+/*
+ * What people are shown holds names that anybody may have given: none of it speaks to the terminal.
+ * Deeper than json_read() lets through it does not go.
+ */
+static int make_printable(struct json_object *value)
+{
+	struct json_object_iterator i, end;
+	int r = 0;
+
+	if (json_object_is_type(value, json_type_string))
+		return make_one_printable(value);
+	if (json_object_is_type(value, json_type_array)) {
+		for (size_t k = 0; k < json_object_array_length(value) && r == 0; k++)
+			r = make_printable(json_object_array_get_idx(value, k));
+	} else if (json_object_is_type(value, json_type_object)) {
+		end = json_object_iter_end(value);
+		for (i = json_object_iter_begin(value); r == 0 && !json_object_iter_equal(&i, &end);
+			json_object_iter_next(&i))
+			r = make_printable(json_object_iter_peek_value(&i));
+	}
+	return r;
+}
+
 /*
  * Calls, and prints with show or as JSON. Takes over params. check, where there is one, makes an
  * exit status of the result.
@@ -97,7 +143,7 @@ static int call_and_check(const struct ctl_options *options, const char *method,
 		return ctl_fail(r == -EREMOTE ? CTL_FAILED : CTL_UNREACHABLE, "%s", why);
 	if (options->json)
 		show_json(result);
-	else
+	} else if (make_printable(result) == 0) {
 		show(result);
 	status = check ? check(result) : EXIT_SUCCESS;
 	json_object_put(result);

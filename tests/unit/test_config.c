@@ -292,6 +292,33 @@ START_TEST(every_mistake_is_told_and_nothing_taken)
 }
 END_TEST
 
+START_TEST(mistakes_beyond_the_bound_are_counted)
+{
+	char text[CONFIG_ERRORS_MAX * 2 * 8] = "", *errors;
+	size_t lines = 0;
+
+	for (int i = 0; i < CONFIG_ERRORS_MAX; i++)
+		strcat(text, "[x]\n");
+	ck_assert_ptr_null(load_bytes(text, strlen(text), &errors));
+	ck_assert_ptr_null(strstr(errors, "more mistakes"));
+	free(errors);
+	strcat(text, "[x]\n[y]\n");
+	ck_assert_ptr_null(load_bytes(text, strlen(text), &errors));
+	ck_assert_ptr_nonnull(strstr(errors, "\nand 2 more mistakes, which are not shown\n"));
+	for (const char *p = errors; *p; p++)
+		lines += *p == '\n';
+	ck_assert_uint_eq(lines, CONFIG_ERRORS_MAX + 1);
+	free(errors);
+}
+END_TEST
+
+START_TEST(mistake_does_not_speak_to_the_terminal)
+{
+	check_refused("[e\xc2\x9bvil\x1b]\n", 10, 1, "[e\\u009bvil\\x1b]");
+	check_refused("[group /\xe2\x80\xae]\n", 13, 1, "not printable");
+}
+END_TEST
+
 START_TEST(what_is_written_carefully_is_taken)
 {
 	struct config *config;
@@ -500,6 +527,14 @@ int main(void)
 	tcase_add_test(tc, empty_file_is_all_defaults);
 	tcase_add_test(tc, every_option_is_read_and_dumped_alike);
 	tcase_add_test(tc, values_are_in_the_units_of_their_users);
+	tcase_add_test(tc, dump_of_every_option_at_its_bounds_reads_back_to_the_same);
+	tcase_add_test(tc, dump_of_every_knob_of_a_group_reads_back_to_the_same);
+	tcase_add_test(tc, text_that_a_file_cannot_hold_is_refused);
+	tcase_add_test(tc, mistakes_beyond_the_bound_are_counted);
+	tcase_add_test(tc, mistake_does_not_speak_to_the_terminal);
+	tcase_add_test(tc, dropin_that_leads_nowhere_is_refused);
+	tcase_add_test(tc, folder_of_dropins_that_is_none_is_refused);
+	tcase_add_test(tc, dropin_that_may_not_be_read_is_refused);
 	tcase_add_loop_test(
 		tc, mistake_is_refused_with_file_and_line, 0, sizeof(refused) / sizeof(refused[0]));
 	tcase_add_test(tc, nul_and_long_lines_are_refused);

@@ -542,7 +542,7 @@ START_TEST(one_changed_decision_is_noticed_in_its_line_and_nowhere_else)
 		snprintf(name, sizeof(name), "%.*s is ", (int)strlen(members[i]) - 3,
 			members[i] + 1);
 		ck_assert_msg(strstr(result.what, name), "%s", result.what);
-		ck_assert_msg(strstr(result.what, "batch \"1\"?"), "%s", result.what);
+		ck_assert_msg(strstr(result.what, "batch \"1\"\\x0a"), "%s", result.what);
 		teardown();
 	}
 }
