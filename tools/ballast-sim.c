@@ -18,6 +18,7 @@
 #include <string.h>
 
 #include "common/json.h"
+#include "common/output.h"
 #include "hv/record.h"
 #include "hv/replay.h"
 #include "tools/sim_report.h"
@@ -251,7 +252,7 @@ static int wrong_usage(const char *what, const char *value)
 	return EXIT_USAGE;
 }
 
-int main(int argc, char **argv)
+static int run(int argc, char **argv)
 {
 	static const struct option longs[] = { { "format", required_argument, NULL, 'f' },
 		{ "record", required_argument, NULL, 'r' }, { "quiet", no_argument, NULL, 'q' },
@@ -294,4 +295,9 @@ int main(int argc, char **argv)
 		if (!strcmp(commands[i].name, command))
 			return commands[i].run(&options);
 	return wrong_usage("no such command: ", command);
+}
+
+int main(int argc, char **argv)
+{
+	return output_end("ballast-sim", run(argc, argv));
 }

@@ -506,7 +506,7 @@ static const char *foreign_option(const struct ctl_options *options, const struc
 	return options->uri && !options->direct ? "connect without --direct" : NULL;
 }
 
-int main(int argc, char **argv)
+static int run(int argc, char **argv)
 {
 	struct ctl_options options = { .socket = CLIENT_DEFAULT_SOCKET };
 	const struct command *command;
@@ -536,8 +536,10 @@ int main(int argc, char **argv)
 	foreign = foreign_option(&options, command);
 	if (foreign)
 		return ctl_fail(CTL_USAGE, "%s takes no --%s", command->name, foreign);
-	status = command->run(&options, &argv[optind + 1]);
-	if (fflush(stdout) == EOF || ferror(stdout))
-		return ctl_fail(CTL_FAILED, "cannot write the output: %s", strerror(errno));
-	return status;
+	return command->run(&options, &argv[optind + 1]);
+}
+
+int main(int argc, char **argv)
+{
+	return output_end("ballastctl", run(argc, argv));
 }

@@ -16,6 +16,7 @@
 #include <unistd.h>
 
 #include "common/log.h"
+#include "common/output.h"
 #include "hv/ballastd/config.h"
 #include "hv/ballastd/managers.h"
 #include "hv/ballastd/shell.h"
@@ -287,7 +288,6 @@ int main(int argc, char **argv)
 	struct config *config = NULL;
 	int status, r;
 
-	fill_standard_descriptors();
 	if (!read_options(argc, argv, &options, &status))
 		return status;
 	log_open("ballastd", options.debug ? LOG_LEVEL_DEBUG : LOG_LEVEL_INFO);
@@ -310,4 +310,10 @@ int main(int argc, char **argv)
 out:
 	config_free(config);
 	return status;
+}
+
+int main(int argc, char **argv)
+{
+	fill_standard_descriptors();
+	return output_end("ballastd", run(argc, argv));
 }
