@@ -207,9 +207,7 @@ static int read_header(struct replay *replay, struct json_object *object)
 	uint64_t number;
 	int r;
 
-	if (!json_object_object_get_ex(object, "format", &format) ||
-		!json_object_is_type(format, json_type_string) ||
-		strcmp(json_object_get_string(format), RECORD_FORMAT) != 0)
+	if (json_get_string(object, "format", &format) < 0 || strcmp(format, RECORD_FORMAT) != 0)
 		return bad(replay, "this is no recording of ballast: it has no such header");
 	if (!json_object_object_get_ex(object, "version", &version) ||
 		record_read_u64(version, UINT64_MAX, &number) < 0)
@@ -232,22 +230,22 @@ static int read_header(struct replay *replay, struct json_object *object)
 /* Names are for messages only. */
 static int read_name(struct replay *replay, struct json_object *object)
 {
-	struct json_object *id, *name;
+	struct json_object *id;
+	const char *name;
 	struct name *entry;
 	uint64_t number;
 	int r;
 
 	if (!json_object_object_get_ex(object, "id", &id) ||
 		record_read_u64(id, UINT64_MAX, &number) < 0 ||
-		!json_object_object_get_ex(object, "name", &name) ||
-		!json_object_is_type(name, json_type_string))
+		json_get_string(object, "name", &name) < 0)
 		return bad(replay, "neither a tick nor a name");
 	r = array_grow(&replay->names, sizeof(*entry));
 	if (r < 0)
 		return r;
 	entry = (struct name *)replay->names.values + replay->names.nr;
 	entry->id = number;
-	entry->text = strdup(json_object_get_string(name));
+	entry->text = strdup(name);
 	if (!entry->text)
 		return -ENOMEM;
 	replay->names.nr++;

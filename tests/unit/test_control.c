@@ -191,6 +191,12 @@ START_TEST(request_is_answered_with_its_id)
 
 	expect(fd, ECHO("1"), "{\"jsonrpc\":\"2.0\",\"id\":1,\"result\":{}}");
 	expect(fd, ECHO("\"x\""), "{\"jsonrpc\":\"2.0\",\"id\":\"x\",\"result\":{}}");
+	expect(fd, ECHO("9223372036854775806"),
+		"{\"jsonrpc\":\"2.0\",\"id\":9223372036854775806,\"result\":{}}");
+	expect(fd, ECHO("-9223372036854775807"),
+		"{\"jsonrpc\":\"2.0\",\"id\":-9223372036854775807,\"result\":{}}");
+	expect(fd, ECHO("\"a\\u0000b\""),
+		"{\"jsonrpc\":\"2.0\",\"id\":\"a\\u0000b\",\"result\":{}}");
 	expect(fd, ECHO("null"), "{\"jsonrpc\":\"2.0\",\"id\":null,\"result\":{}}");
 	expect(fd,
 		"{\"jsonrpc\":\"2.0\",\"id\":2,\"method\":\"echo\",\"params\":{\"a\":\"b\\n/\"}}\r",
@@ -255,6 +261,18 @@ static const struct {
 	{ "{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"ec\\u0000ho\"}", -32600, "method" },
 	{ "{\"jsonrpc\":\"2.0\",\"id\":1.5,\"method\":\"echo\"}", -32600, "id" },
 	{ "{\"jsonrpc\":\"2.0\",\"id\":{},\"method\":\"echo\"}", -32600, "id" },
+	/* An id that would not come back as it was. */
+	{ ECHO("9223372036854775807"), -32600, "id must be" },
+	{ ECHO("-9223372036854775808"), -32600, "id must be" },
+	{ ECHO("18446744073709551615"), -32600, "id must be" },
+	{ ECHO("100000000000000000000000"), -32600, "id must be" },
+	{ ECHO("-100000000000000000000000"), -32600, "id must be" },
+	{ ECHO("1e3"), -32600, "id must be" },
+	{ ECHO("1.0"), -32600, "id must be" },
+	{ ECHO("true"), -32600, "id must be" },
+	{ ECHO("\"\\ud800\""), -32700, "surrogate" },
+	{ "{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"echo\",\"params\":{\"na\\u0000me\":\"x\"}}",
+		-32700, "a NUL in a name" },
 	{ "{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"ehco\"}", -32601, "did you mean 'echo'?" },
 	{ "{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"%s%n\"}", -32601, "no method '%s%n'" },
 	{ "{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"echo\",\"params\":[1]}", -32602, "by name" },
