@@ -288,6 +288,14 @@ out:
 	return r;
 }
 
+/* Whether there is something of that name, be it a link that leads nowhere. */
+static bool is_there(const char *name)
+{
+	struct stat st;
+
+	return lstat(name, &st) == 0;
+}
+
 void config_read_file(const char *name, bool optional, const struct config_reader *reader,
 	struct config_errors *errors)
 {
@@ -295,9 +303,13 @@ void config_read_file(const char *name, bool optional, const struct config_reade
 	size_t length = 0;
 	int r = load(name, &text, &length);
 
-	if (r == -ENOENT && optional)
+	if (r == -ENOENT && optional && !is_there(name))
 		return;
-	if (r == -ENOMEM)
+	if (r == -ENOENT && is_there(name))
+		config_errors_add(errors, name, 0,
+			"is a link to a file that is not there; take it away, or link it to "
+			"/dev/null to switch a file off");
+	else if (r == -ENOMEM)
 		errors->no_memory = true;
 	else if (r == -EINVAL)
 		config_errors_add(errors, name, 0, "is no regular file");
@@ -341,13 +353,14 @@ static int list_folder(const char *folder, struct config_errors *errors, char **
 	struct dirent *entry;
 	int r = 0;
 
-	if (!dir && (errno == ENOENT || errno == ENOTDIR))
+	if (!dir && errno == ENOENT && !is_there(folder))
 		return 0;
 	if (!dir) {
-		config_errors_add(errors, folder, 0, "cannot be read: %s", strerror(errno));
+		config_errors_add(
+			errors, folder, 0, "cannot be read as a folder: %s", strerror(errno));
 		return 0;
 	}
-	while (r == 0 && (entry = readdir(dir))) {
+	while (r == 0 && (errno = 0, entry = readdir(dir))) {
 		if (!is_config_name(entry->d_name) || is_listed(files, *nr, entry->d_name))
 			continue;
 		if (*nr == CONFIG_FILES_MAX) {
@@ -360,6 +373,8 @@ static int list_folder(const char *folder, struct config_errors *errors, char **
 		else
 			(*nr)++;
 	}
+	if (r == 0 && !entry && errno != 0)
+		config_errors_add(errors, folder, 0, "cannot be listed: %s", strerror(errno));
 	closedir(dir);
 	return r;
 }

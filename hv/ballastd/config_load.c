@@ -14,6 +14,7 @@
 
 #include "common/nearest.h"
 #include "common/size.h"
+#include "common/text.h"
 #include "hv/ballastd/config_file.h"
 #include "hv/ballastd/config_table.h"
 #include "policy/pages.h"
@@ -101,6 +102,8 @@ static const char *bad_path(const char *path)
 {
 	const char *part = path;
 
+	if (!text_is_printable(path))
+		return "has characters that are not printable";
 	if (path[0] != '/')
 		return "does not begin with /";
 	if (path[1] == '\0')

@@ -190,17 +190,37 @@ static int load_file(const char *path, struct config **ret_config, char **ret_er
 	return r;
 }
 
+/* As config_set(), of a value that comes from elsewhere: errors say from where. */
+static int set_from(const char *from, struct config *config, const char *key, const char *value,
+	char **ret_errors)
+{
+	char *why = NULL, *errors = NULL;
+	int r = config_set(config, "ballastd", key, value, &why);
+
+	if (r == -EINVAL && asprintf(&errors, "%s: %s", from, why) < 0)
+		r = -ENOMEM;
+	else if (r == -EINVAL)
+		*ret_errors = errors;
+	free(why);
+	return r;
+}
+
 /* What neither file nor command line said and the daemon needs. */
-static int fill_in(struct config *config)
+static int fill_in(struct config *config, char **ret_errors)
 {
 	const char *uri = getenv("LIBVIRT_DEFAULT_URI");
 
-	if (!config->connect)
-		config->connect = strdup(uri && uri[0] ? uri : DEFAULT_URI);
-	if (!config->socket &&
-		asprintf(&config->socket, "%s/%s", config->run_dir, CONFIG_DEFAULT_SOCKET) < 0)
-		config->socket = NULL;
-	return config->connect && config->socket ? 0 : -ENOMEM;
+	if (!config->connect && uri && uri[0])
+		r = set_from("LIBVIRT_DEFAULT_URI", config, "connect", uri, ret_errors);
+	else if (!config->connect)
+		r = config_set(config, "ballastd", "connect", DEFAULT_URI, ret_errors);
+	if (r < 0 || config->socket)
+		return r;
+	if (asprintf(&path, "%s/%s", config->run_dir, CONFIG_DEFAULT_SOCKET) < 0)
+		return -ENOMEM;
+	r = set_from(CONFIG_DEFAULT_SOCKET " in run-dir", config, "socket", path, ret_errors);
+	free(path);
+	return r;
 }
 
 /* File, command line, environment. Errors are logged. */
@@ -217,7 +237,7 @@ static int load(const struct options *options, struct config **ret_config)
 	if (r == 0)
 		r = config_check(config, &errors);
 	if (r == 0)
-		r = fill_in(config);
+		r = fill_in(config, &errors);
 	if (r < 0) {
 		if (errors)
 			complain(errors);
