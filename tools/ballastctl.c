@@ -38,11 +38,15 @@ int ctl_fail(int status, const char *format, ...)
 
 const char *text_size(struct json_object *object, const char *key, char buf[SIZE_TEXT])
 {
+	uint64_t large;
 	int64_t bytes;
 
-	if (json_get_i64(object, key, &bytes) < 0)
-		return "-";
-	return size_format_signed(bytes, buf, SIZE_TEXT);
+	if (json_get_i64(object, key, &bytes) == 0)
+		return size_format_signed(bytes, buf, SIZE_TEXT);
+	/* 8 EiB and more. */
+	if (json_get_u64(object, key, &large) == 0)
+		return size_format(large, buf, SIZE_TEXT);
+	return "-";
 }
 
 uint64_t number(struct json_object *object, const char *key)
@@ -273,7 +277,7 @@ static int size_params(
 	int r;
 
 	/* The daemon would say so too, but a wrong command line needs no daemon. */
-	r = size_parse(size, &bytes);
+	r = size_parse_amount(size, &bytes);
 	if (r < 0)
 		return ctl_fail(CTL_USAGE, "SIZE: %s", size_parse_error(size, r, why, sizeof(why)));
 	r = 0;

@@ -41,6 +41,15 @@ check ctl_group_where_there_is_none 2 "takes no --group" "$ctl" status -g /a
 check ctl_without_a_daemon_is_not_reachable 3 "is it running?" "$ctl" -s "$work/none" status
 check ctl_reclaim_without_a_daemon 3 "cannot reach ballastd" "$ctl" -s "$work/none" reclaim 1GiB
 
+: >"$work/file"
+check ctl_path_that_is_no_socket_says_so 3 "$work/file: it is no socket" "$ctl" -s "$work/file" status
+check ctl_path_that_is_empty_says_so 3 "no path at all" "$ctl" -s "" status
+check ctl_amount_over_a_pebibyte_is_wrong_usage 2 "'2PiB' is more than 1 PiB" "$ctl" plan 2PiB
+check ctl_reclaims_no_more_than_a_pebibyte 2 "'1025TiB' is more than 1 PiB" "$ctl" reclaim --yes 1025TiB
+check ctl_name_that_is_no_utf8_is_wrong_usage 2 "'caf\xe9\x1b[2J' is not UTF-8" \
+	"$ctl" explain $'caf\xe9\e[2J'
+check ctl_group_that_is_no_utf8_is_wrong_usage 2 "--group: '/\xff' is not UTF-8" \
+	"$ctl" plan 1MiB --group $'/\xff'
 check ctl_release_of_nobody_is_wrong_usage 2 "or give --all" "$ctl" release
 check ctl_release_of_one_and_of_all_is_wrong_usage 2 "or give --all" "$ctl" release web1 --all
 check ctl_yes_where_nothing_asks 2 "takes no --yes" "$ctl" status --yes
