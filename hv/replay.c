@@ -19,6 +19,9 @@
 
 /* Far more than the busiest tick writes (some 300 bytes a VM), far less than memory. */
 #define LINE_MAX_BYTES (UINT64_C(16) << 20)
+/* Linux's errors are below. */
+#define ERRNO_MAX 4095
+#define TIME_TEXT 32
 /* Smaller buffers are not worth growing. */
 #define AT_FIRST 64
 
@@ -119,7 +122,12 @@ static int parse_line(struct replay *replay, struct json_object **ret_object)
 		return 1;
 	if (r != -EBADMSG)
 		return r;
-	return replay->ended ? bad(replay, why) : 0;
+	if (!replay->ended)
+		return 0;
+	snprintf(replay->what, sizeof(replay->what), "%s no JSON: %s",
+		replay->engine ? "the line is" : "this is no recording of ballast: its header is",
+		why);
+	return -EBADMSG;
 }
 
 /* ---- its members ---- */
@@ -202,7 +210,8 @@ static int read_tick(struct replay *replay, struct json_object *object)
 
 static int read_header(struct replay *replay, struct json_object *object)
 {
-	struct json_object *format, *version, *config;
+	struct json_object *version, *config;
+	const char *format;
 	struct engine_config engine_config;
 	uint64_t number;
 	int r;
@@ -291,16 +300,33 @@ static bool differs(struct replay *replay, const char *kind, const struct record
 	return true;
 }
 
+/* A recorded error may be any number. */
+static const char *error_words(int64_t error)
+{
+	if (error == 0)
+		return "none";
+	return error < 0 && error >= -ERRNO_MAX ? strerror((int)-error) : "no error that there is";
+}
+
+static const char *time_words(uint64_t us, char text[TIME_TEXT])
+{
+	if (us == UINT64_MAX)
+		return "when something comes";
+	snprintf(text, TIME_TEXT, "at %" PRIu64 " us", us);
+	return text;
+}
+
 /* Whether what was decided is something else than what was recorded; in words in result.what. */
 static bool decided_otherwise(struct replay *replay, int error, const struct engine_output *output)
 {
 	const struct tick *tick = &replay->tick;
 	char *what = replay->result.what;
 	size_t size = sizeof(replay->result.what);
+	char next[TIME_TEXT], recorded[TIME_TEXT];
 
 	if (error != tick->error) {
-		snprintf(what, size, "the tick's error is %d, recorded was %" PRId64, error,
-			tick->error);
+		snprintf(what, size, "the tick's error is \"%s\", recorded was \"%s\"",
+			error_words(error), error_words(tick->error));
 		return true;
 	}
 	if (differs(replay, "action", &record_action, output->actions, output->nr_actions,
@@ -309,8 +335,8 @@ static bool decided_otherwise(struct replay *replay, int error, const struct eng
 			&tick->events))
 		return true;
 	if (output->next != tick->next) {
-		snprintf(what, size, "next is %" PRIu64 ", recorded was %" PRIu64, output->next,
-			tick->next);
+		snprintf(what, size, "the next tick is due %s, recorded was %s",
+			time_words(output->next, next), time_words(tick->next, recorded));
 		return true;
 	}
 	return false;

@@ -196,8 +196,9 @@ static int replay_json(const struct replay_result *result, int error)
 	json_put_u64(root, "ticks", result->ticks, &r);
 	json_put_u64(root, "actions", result->actions, &r);
 	json_put_u64(root, "differing", result->differing, &r);
-	if (error || result->differing) {
+	if (result->first_line)
 		json_put_u64(root, "first_line", result->first_line, &r);
+	if (error || result->differing) {
 		json_put_string(root, "what",
 			error && !*result->what ? strerror(-error) : result->what, &r);
 	}
@@ -224,9 +225,11 @@ static int cmd_replay(const struct options *options)
 			fprintf(stderr, "ballast-sim: %s\n", strerror(ENOMEM));
 			return EXIT_WRONG;
 		}
-	} else if (r < 0) {
+	} else if (r < 0 && result.first_line) {
 		fprintf(stderr, "%s:%" PRIu64 ": %s\n", options->file, result.first_line,
-			*result.what ? result.what : strerror(-r));
+			result.what);
+	} else if (r < 0) {
+		fprintf(stderr, "ballast-sim: %s: %s\n", options->file, strerror(-r));
 	} else if (result.differing) {
 		printf("%" PRIu64 " of %" PRIu64
 		       " ticks decide differently; the first at %s:%" PRIu64 ": %s\n",

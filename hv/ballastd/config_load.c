@@ -22,7 +22,6 @@
 /* Options in all, and of a group; config_load() checks the tables against them. */
 #define OPTIONS_MAX 64
 #define KNOBS_MAX   8
-#define GROUPS_MAX  1024
 
 /* Where a value was set. file NULL: nowhere, it is the default or from the command line. */
 struct origin {
@@ -157,9 +156,9 @@ static void open_group(struct loader *loader, unsigned int line, const char *pat
 	}
 	while (i < core->nr_groups && strcmp(core->groups[i].path, path) != 0)
 		i++;
-	if (i == GROUPS_MAX) {
+	if (i == CONFIG_GROUPS_MAX) {
 		config_errors_add(&loader->errors, loader->file, line,
-			"there are more than %d groups", GROUPS_MAX);
+			"there are more than %d groups", CONFIG_GROUPS_MAX);
 		return;
 	}
 	if (i == core->nr_groups && add_group(loader, path, &i) < 0) {

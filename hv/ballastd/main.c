@@ -209,6 +209,8 @@ static int set_from(const char *from, struct config *config, const char *key, co
 static int fill_in(struct config *config, char **ret_errors)
 {
 	const char *uri = getenv("LIBVIRT_DEFAULT_URI");
+	char *path = NULL;
+	int r = 0;
 
 	if (!config->connect && uri && uri[0])
 		r = set_from("LIBVIRT_DEFAULT_URI", config, "connect", uri, ret_errors);
@@ -301,7 +303,7 @@ static bool may_act(const struct options *options, const struct config *config)
 	return options->force;
 }
 
-int main(int argc, char **argv)
+static int run(int argc, char **argv)
 {
 	struct options options = { 0 };
 	struct shell_params shell = { 0 };

@@ -13,7 +13,16 @@
 
 #define NR(array) (sizeof(array) / sizeof((array)[0]))
 
-enum key_type { KEY_SIZE, KEY_LIMIT, KEY_TIME, KEY_BOOL, KEY_COUNT, KEY_TEXT, KEY_MANAGE };
+enum key_type {
+	KEY_SIZE,
+	KEY_LIMIT,
+	KEY_TIME,
+	KEY_LENGTH,
+	KEY_BOOL,
+	KEY_COUNT,
+	KEY_TEXT,
+	KEY_MANAGE
+};
 
 struct key {
 	const char *name;
@@ -86,7 +95,7 @@ static const struct key host_keys[] = {
 
 static const struct key scenario_keys[] = {
 	{ "title", KEY_TEXT, AT(title), 0 },
-	{ "length", KEY_TIME, AT(length), 0 },
+	{ "length", KEY_LENGTH, AT(length), 0 },
 };
 
 #undef AT
@@ -108,6 +117,19 @@ void scenario_wrong(struct scenario_loader *loader, const char *format, ...)
 bool scenario_is_wrong(const struct scenario_loader *loader)
 {
 	return loader->wrong_line == loader->line || loader->errors.no_memory;
+}
+
+void *scenario_grow(struct scenario_loader *loader, void *array, size_t nr, size_t size)
+{
+	void *grown;
+
+	/* Room is for the next power of two, so that is when there is none. */
+	if (array && (nr & (nr - 1)) != 0)
+		return array;
+	grown = realloc(array, (nr ? 2 * nr : 1) * size);
+	if (!grown)
+		scenario_out_of_memory(loader);
+	return grown;
 }
 
 void scenario_out_of_memory(struct scenario_loader *loader)
@@ -135,10 +157,8 @@ bool scenario_read_size(struct scenario_loader *loader, const char *text, uint64
 {
 	char error[160];
 	uint64_t bytes;
-	int r = size_parse(text, &bytes);
+	int r = size_parse_amount(text, &bytes);
 
-	if (r == 0 && bytes > INT64_MAX)
-		r = -ERANGE;
 	if (r < 0) {
 		scenario_wrong(loader, "%s", size_parse_error(text, r, error, sizeof error));
 		return false;
@@ -183,6 +203,7 @@ static void read_key(
 {
 	void *field = (char *)base + key->offset;
 	char why[160], *copy;
+	uint64_t time;
 
 	switch (key->type) {
 	case KEY_LIMIT:
@@ -195,8 +216,14 @@ static void read_key(
 		scenario_read_size(loader, text, field);
 		break;
 	case KEY_TIME:
-		if (expect_parse_time(text, field, why, sizeof why) < 0)
-			scenario_wrong(loader, "%s", why);
+	case KEY_LENGTH:
+		if (expect_parse_time(text, &time, why, sizeof why) < 0)
+			scenario_wrong(loader, "%s: %s", key->name, why);
+		else if (key->type == KEY_LENGTH && time == 0)
+			scenario_wrong(loader,
+				"%s: nothing happens in no time; write for example 60s", key->name);
+		else
+			*(uint64_t *)field = time;
 		break;
 	case KEY_BOOL:
 		if (strcmp(text, "yes") && strcmp(text, "no"))
