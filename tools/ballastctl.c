@@ -28,11 +28,11 @@ int ctl_fail(int status, const char *format, ...)
 	char message[MESSAGE_MAX], line[MESSAGE_MAX * TEXT_GROWTH];
 	va_list args;
 
-	fputs("ballastctl: ", stderr);
 	va_start(args, format);
-	vfprintf(stderr, format, args);
+	if (vsnprintf(message, sizeof(message), format, args) < 0)
+		message[0] = '\0';
 	va_end(args);
-	fputc('\n', stderr);
+	fprintf(stderr, "ballastctl: %s\n", text_printable(message, line, sizeof(line)));
 	return status;
 }
 
@@ -145,10 +145,14 @@ static int call_and_check(const struct ctl_options *options, const char *method,
 	client_close(client);
 	if (r < 0)
 		return ctl_fail(r == -EREMOTE ? CTL_FAILED : CTL_UNREACHABLE, "%s", why);
-	if (options->json)
+	if (options->json) {
 		show_json(result);
 	} else if (make_printable(result) == 0) {
 		show(result);
+	} else {
+		json_object_put(result);
+		return ctl_fail(CTL_FAILED, "no memory");
+	}
 	status = check ? check(result) : EXIT_SUCCESS;
 	json_object_put(result);
 	return status;
@@ -537,6 +541,13 @@ static int run(int argc, char **argv)
 	if (nr < command->least || nr > command->most)
 		return ctl_fail(CTL_USAGE, "usage: ballastctl %s%s%s", command->name,
 			command->arguments[0] ? " " : "", command->arguments);
+	for (int i = optind; i < argc; i++)
+		if (!text_is_utf8(argv[i]))
+			return ctl_fail(
+				CTL_USAGE, "'%s' is not UTF-8, which all names are", argv[i]);
+	if (options.group && !text_is_utf8(options.group))
+		return ctl_fail(CTL_USAGE, "--group: '%s' is not UTF-8, which all names are",
+			options.group);
 	foreign = foreign_option(&options, command);
 	if (foreign)
 		return ctl_fail(CTL_USAGE, "%s takes no --%s", command->name, foreign);

@@ -196,6 +196,11 @@ START_TEST(near_words_are_found_and_far_ones_not)
 	ck_assert(nearest_better("wbe1", "web12", &best));
 	ck_assert(nearest_better("wbe1", "web1", &best));
 	ck_assert(!nearest_better("wbe1", "web2", &best));
+	/* Another letter is another word. */
+	best = SIZE_MAX;
+	ck_assert(!nearest_better("x", "/", &best));
+	ck_assert(!nearest_better("", "/", &best));
+	ck_assert(nearest_better("A", "a", &best));
 }
 END_TEST
 
