@@ -152,8 +152,12 @@ const char *hv_libvirt_refusal(const char *uri)
 		return NULL;
 	scheme = strcspn(uri, ":+/");
 	if (scheme == 3 && !strncasecmp(uri, "xen", scheme) && uri[scheme])
+#ifdef WITH_XEN
 		return "Xen is driven by its own backend (libxenctrl and libxenstore), not through "
 		       "libvirt";
+#else
+		return "this version has no Xen backend";
+#endif
 	if ((scheme == 3 && !strncmp(uri, "sim", scheme) && uri[scheme]) ||
 		(scheme == 5 && !strncmp(uri, "fault", scheme) && uri[scheme]))
 		return "this is no URI of libvirt's";
