@@ -44,6 +44,15 @@ static bool take_name(struct core *core, struct core_vm *vm, const char *name)
 	core_say(core, CORE_LOG_INFO, vm, "is now called '%s'", name);
 	free(vm->name);
 	vm->name = copy;
+	if (vm->has_info) { /* rules go by the name */
+		copy = strdup(name);
+		vm->info_again |= !copy;
+		if (copy) {
+			free(vm->said.name);
+			vm->said.name = copy;
+			core_vm_review(core, vm, core->now);
+		}
+	}
 	if (core->on_name && vm->told.id)
 		core->on_name(core->on_ctx, vm->told.id, &vm->uuid, vm->name);
 	return true;
@@ -349,6 +358,8 @@ static void on_answer(
 			(now - lane->since) / 1000000);
 		core_vm_drop_target(core, vm, -ETIMEDOUT);
 	}
+	if (lane->call.type == HV_KNOBS)
+		core_change_answer(core, vm, event);
 	if (vm->gone) {
 		core_vm_reap(core, vm);
 		return;
@@ -356,7 +367,9 @@ static void on_answer(
 	if (event->error == -ENOENT) /* gone, or not ready */
 		core->list.wake = true;
 
-	if (slot->id != vm->id || (lane->call.type == HV_STATS && slot->life != vm->life)) {
+	if (lane->call.type == HV_KNOBS) {
+		/* done above, whatever life it was asked in */
+	} else if (slot->id != vm->id || (lane->call.type == HV_STATS && slot->life != vm->life)) {
 		/* Of before: not believed, and asked anew where it was a question. */
 		lane->applied_seq = applied;
 		lane->want_info |= lane->call.type == HV_INFO;
@@ -406,6 +419,7 @@ static void on_down(struct core *core, uint64_t now, const struct hv_event *even
 	drop_all_targets(core);
 	HASH_ITER (hh, core->vms, vm, next) {
 		core_vm_forget_stats(vm, now);
+		core_change_drop(core, vm, "the connection to the hypervisor is lost");
 		vm->life++; /* what is read over the old connection is old */
 		core_vm_assess(core, vm, now);
 	}

@@ -12,6 +12,8 @@
  *   core_calls.c   which calls are submitted, and which lanes are late
  *   core_job.c     the operator's requests
  *   core_pause.c   who is not to be asked, and who gets all back
+ *   core_show.c    whose word counts for a VM, and what of it does not do what it seems to
+ *   core_change.c  what operators write into a VM's metadata
  *   core_log.c     what operators read
  *   core_view.c    what they ask
  *
@@ -36,10 +38,6 @@
 #define CORE_MAX_VMS 65536
 /* A group or two for each VM; beyond it VMs are put into "/". */
 #define CORE_MAX_GROUPS 65536
-/* Calls for VMs that are out at a time: a backend has eight workers. */
-#define CORE_WORKERS 8
-/* libvirtd has 20 workers, shared with others, and each hung call holds one of them. */
-#define CORE_MAX_HUNG 4
 /* Statistics that stood still for so many periods are stale. */
 #define CORE_STALE_PERIODS 3
 /* A guest that boots shows its driver within a few seconds, a slow one within a minute. */
@@ -54,6 +52,8 @@
 #define CORE_POOL_MOVED_FRACTION 64
 /* Jobs that are remembered, and that run at a time. */
 #define CORE_JOBS 64
+/* Changes of metadata that are remembered. */
+#define CORE_CHANGES 64
 /* Events kept for who takes them; the oldest go. */
 #define CORE_EVENTS 1024
 
@@ -66,6 +66,8 @@ struct core_group {
 	char *path;
 	struct core_group *parent;
 	struct memcg_knobs knobs; /* of the configuration */
+	bool retell;		  /* they have changed since the engine was told */
+	uint64_t min_sum;	  /* pages: what the min of all below it come to */
 	size_t refs;		  /* VMs and groups below; the root has one of its own */
 	bool told;		  /* the engine has it */
 	bool telling, leaving;	  /* is brought, taken back, by the input that is being built */
@@ -83,12 +85,16 @@ struct core_resolved {
 	struct engine_vm_attrs attrs;
 	enum hv_manage manage;	 /* the least of what its metadata and its groups say */
 	const char *soft_source; /* static */
+	struct core_knob_said said[CORE_KNOBS];
 	char group[HV_GROUP_MAX + 1];
 	char problem[512]; /* what was refused, for the operator; "": nothing */
 };
 
-/* -EINVAL: the description has no usable maximum. */
-int core_resolve(const struct core_config *config, const struct hv_info *info,
+/*
+ * A min of more than min_room pages is refused: there is no room for it in the pool. Words point
+ * into config and info. -EINVAL: the description has no usable maximum.
+ */
+int core_resolve(const struct core_config *config, const struct hv_info *info, uint64_t min_room,
 	struct core_resolved *ret_resolved);
 
 /* False where bytes stand for "not told" or do not fit. */
@@ -108,6 +114,9 @@ struct core_vm {
 
 	/* The description. */
 	bool has_info, info_failing;
+	struct hv_info said;	  /* where has_info: the last description, to resolve it again */
+	uint64_t min_booked;	  /* pages, in the sums of group and those above it */
+	uint64_t min_room;	  /* what its min was resolved with */
 	bool info_again;	  /* could not be kept: read it anew */
 	struct memcg_knobs knobs; /* resolved */
 	struct engine_vm_attrs attrs;
@@ -169,6 +178,16 @@ struct core_vm {
 	/* Flags of what was said, so that it is said once. */
 	bool said_failed, said_contended, said_short, said_silent;
 
+	/* What an operator writes; the lane and the backend have it until the answer. */
+	struct hv_knobs_change change;
+	uint64_t change_id; /* 0: none */
+
+	/* What warnings were said of. */
+	struct {
+		struct memcg_knobs knobs;
+		uint64_t floor;
+	} warned;
+
 	/* What the engine was told. */
 	struct {
 		uint64_t id;		  /* 0: it does not know the VM */
@@ -225,6 +244,13 @@ struct core_input {
 	size_t nr_requests;
 };
 
+/* What became of a change of metadata. */
+struct core_changed {
+	uint64_t id; /* 0: none */
+	enum core_change_state state;
+	char message[256];
+};
+
 struct core {
 	struct core_config config;
 	const char *backend;
@@ -247,7 +273,7 @@ struct core {
 	bool said_too_many, said_name, said_groups;
 
 	struct core_vm *dirty, *due, *ready_urgent, *ready_normal;
-	struct core_slot slots[CORE_WORKERS];
+	struct core_slot slots[HV_WORKERS];
 	bool said_hung;
 
 	struct core_reading list, process, host;
@@ -256,7 +282,7 @@ struct core {
 	uint64_t retry_at;   /* no listing before: the last one failed */
 	uint64_t list_nr, process_nr;
 	uint64_t not_before; /* no calls before: one could not be submitted */
-	struct hv_call calls[CORE_WORKERS + 3];
+	struct hv_call calls[HV_WORKERS + 3];
 	uint64_t expected; /* the step that comes next, at the latest; 0: none was */
 
 	struct engine_pool pool;
@@ -268,7 +294,8 @@ struct core {
 	struct engine_pool_view view; /* after the last tick */
 	bool below_min;
 
-	bool changed; /* something for the engine */
+	bool retell_groups; /* of some group */
+	bool changed;	    /* something for the engine */
 	bool ticked;
 	uint64_t ticks, last_tick, engine_next;
 	int tick_error;
@@ -276,6 +303,9 @@ struct core {
 
 	struct core_slotted_job jobs[CORE_JOBS];
 	uint64_t next_job, nr_finished;
+
+	struct core_changed changes[CORE_CHANGES]; /* at id % CORE_CHANGES */
+	uint64_t next_change;
 
 	bool paused;
 	struct hv_uuid *paused_vms;
@@ -306,6 +336,8 @@ void core_vm_run(struct core *core, struct core_vm *vm, uint64_t now, enum hv_ru
 	enum hv_job job);
 void core_vm_reboot(struct core *core, struct core_vm *vm, uint64_t now);
 void core_vm_info(struct core *core, struct core_vm *vm, uint64_t now, const struct hv_info *info);
+/* Its knobs anew, from what its sources said last: the configuration or its name has changed. */
+void core_vm_review(struct core *core, struct core_vm *vm, uint64_t now);
 void core_vm_stats(
 	struct core *core, struct core_vm *vm, uint64_t now, const struct hv_stats *stats);
 /* What was read before counts as stale until it moves. */
@@ -344,6 +376,15 @@ void core_group_ref(struct core *core, struct core_group *group);
 void core_group_put(struct core *core, struct core_group *group); /* takes NULL */
 void core_group_free(struct core *core, struct core_group *group);
 struct core_group *core_group_by_id(const struct core *core, uint64_t id);
+/* The knobs of all groups anew, where the configuration has changed. */
+void core_group_review(struct core *core);
+/*
+ * What all VMs' and groups' min come to, with pages more or less of a VM in group; and how many
+ * pages more there is room for, PAGES_UNLIMITED where the pool is not known.
+ */
+void core_min_add(struct core_group *group, uint64_t pages);
+void core_min_sub(struct core_group *group, uint64_t pages);
+uint64_t core_min_room(const struct core *core, const struct core_group *group);
 
 /* core_tick.c */
 int core_tick(struct core *core, uint64_t now);
@@ -365,6 +406,16 @@ void core_job_came(struct core *core, uint64_t job, uint64_t pages);
 
 /* core_pause.c */
 bool core_is_paused(const struct core *core, const struct hv_uuid *uuid);
+
+/* core_show.c */
+/* Says what warnings there are, once for each state of its knobs. */
+void core_say_warnings(struct core *core, struct core_vm *vm);
+
+/* core_change.c */
+/* The call that writes came to its end. */
+void core_change_answer(struct core *core, struct core_vm *vm, const struct hv_event *event);
+/* It is not waited for any more: why. One that is out is answered later all the same. */
+void core_change_drop(struct core *core, struct core_vm *vm, const char *why);
 
 /* core_log.c */
 __attribute__((format(printf, 4, 5))) void core_say(const struct core *core,

@@ -105,6 +105,16 @@ void core_vm_back(
 	start_life(core, vm, now, listed->state);
 }
 
+/* Its min in the sums of its group and those above. */
+static void book_min(struct core_vm *vm, uint64_t pages)
+{
+	if (!vm->group)
+		return;
+	core_min_sub(vm->group, vm->min_booked);
+	core_min_add(vm->group, pages);
+	vm->min_booked = pages;
+}
+
 static void leave_lists(struct core *core, struct core_vm *vm)
 {
 	core_vm_not_ready(core, vm);
@@ -119,12 +129,15 @@ static void end_life(struct core *core, struct core_vm *vm)
 {
 	struct lane *lane = &vm->lane;
 
+	core_change_drop(core, vm, "the VM has gone");
 	vm->life++;
 	lane->want_info = lane->want_target = lane->want_period = lane->want_stats = false;
 	lane->want_unthrottle = false;
 	lane->applied_seq = vm->stats_seq = vm->process_seq = 0;
+	book_min(vm, 0);
 	core_group_put(core, vm->group);
 	vm->group = NULL;
+	hv_info_clear(&vm->said);
 	vm->has_info = vm->info_failing = vm->info_again = false;
 	vm->stats_failing = vm->target_failing = vm->period_failing = false;
 	vm->has_stats = vm->actual_known = vm->has_result = vm->cancel = vm->release = false;
@@ -230,6 +243,8 @@ void core_vm_free(struct core *core, struct core_vm *vm)
 	core->nr_vms--;
 	core_group_put(core, vm->group);
 	core_group_put(core, vm->told.group);
+	hv_info_clear(&vm->said);
+	hv_change_clear(&vm->change);
 	free(vm->problem);
 	free(vm->name);
 	free(vm);
@@ -388,6 +403,7 @@ static void change_group(struct core *core, struct core_vm *vm, struct core_grou
 		core_group_put(core, group);
 		return;
 	}
+	book_min(vm, 0);
 	core_group_put(core, vm->group);
 	vm->group = group;
 	if (!vm->told.id)
@@ -402,22 +418,45 @@ static void change_group(struct core *core, struct core_vm *vm, struct core_grou
 	vm->lane.applied_seq = vm->stats_seq = vm->process_seq = 0;
 }
 
-void core_vm_info(struct core *core, struct core_vm *vm, uint64_t now, const struct hv_info *info)
+/*
+ * Resolves what its sources say, and finds its group, with a reference. A min that it had already
+ * is no larger for being said again.
+ */
+static int resolve(struct core *core, struct core_vm *vm, const struct hv_info *info,
+	struct core_resolved *ret_resolved, struct core_group **ret_group)
+{
+	struct core_group *group;
+	int r;
+
+	r = core_resolve(&core->config, info, PAGES_UNLIMITED, ret_resolved);
+	if (r < 0)
+		return r;
+	r = find_group(core, ret_resolved->group, &group);
+	if (r < 0)
+		return r;
+	vm->min_room = core_min_room(core, group);
+	if (vm->group == group)
+		vm->min_room += vm->min_booked;
+	vm->min_room = pages_max(vm->min_room, vm->min_booked);
+	if (ret_resolved->knobs.min > vm->min_room)
+		core_resolve(&core->config, info, vm->min_room, ret_resolved);
+	*ret_group = group;
+	return 0;
+}
+
+/* 0; what resolve() says, and nothing has changed. */
+static int take_info(
+	struct core *core, struct core_vm *vm, uint64_t now, const struct hv_info *info)
 {
 	struct core_resolved resolved;
 	struct core_group *group;
+	int r;
 
-	if (core_resolve(&core->config, info, &resolved) < 0) {
-		if (!vm->info_failing)
-			core_say(core, CORE_LOG_WARNING, vm,
-				"has no maximum memory: it is left alone");
-		vm->info_failing = true;
-		return;
-	}
-	vm->info_again = find_group(core, resolved.group, &group) < 0;
-	if (vm->info_again)
-		return;
+	r = resolve(core, vm, info, &resolved, &group);
+	if (r < 0)
+		return r;
 	change_group(core, vm, group);
+	book_min(vm, resolved.knobs.min);
 	say_description(core, vm, &resolved);
 	say_problem(core, vm, resolved.problem);
 
@@ -449,6 +488,42 @@ void core_vm_info(struct core *core, struct core_vm *vm, uint64_t now, const str
 	core_vm_period(core, vm);
 	core_vm_ready(core, vm);
 	core_vm_assess(core, vm, now);
+	return 0;
+}
+
+void core_vm_info(struct core *core, struct core_vm *vm, uint64_t now, const struct hv_info *info)
+{
+	struct hv_info said;
+	int r = hv_info_copy(info, &said);
+
+	if (r == 0) {
+		r = take_info(core, vm, now, info);
+		if (r < 0)
+			hv_info_clear(&said);
+	}
+	vm->info_again = r == -ENOMEM;
+	if (r == -EINVAL) {
+		if (!vm->info_failing)
+			core_say(core, CORE_LOG_WARNING, vm,
+				"has no maximum memory: it is left alone");
+		vm->info_failing = true;
+	}
+	if (r < 0)
+		return;
+	hv_info_clear(&vm->said);
+	vm->said = said;
+}
+
+void core_vm_review(struct core *core, struct core_vm *vm, uint64_t now)
+{
+	struct hv_info said = vm->said;
+
+	if (!vm->has_info || vm->gone)
+		return;
+	/* What ballast itself has changed since is known better than from the description. */
+	said.stats_period_s = vm->period_s;
+	said.ceiling = core_bytes(vm->attrs.ceiling);
+	vm->info_again |= take_info(core, vm, now, &said) == -ENOMEM;
 }
 
 /* ---- statistics ---- */
@@ -554,6 +629,8 @@ void core_vm_due(struct core *core, struct core_vm *vm, uint64_t now)
 	if (vm->again)
 		core_vm_dirty(core, vm);
 	core_vm_assess(core, vm, now);
-	if (vm->told.id)
+	if (vm->told.id) {
 		look_for_silence(core, vm, now);
+		core_say_warnings(core, vm);
+	}
 }

@@ -107,6 +107,25 @@ struct hv_knobs {
 	char *group; /* "/prod/web" */
 };
 
+/*
+ * What is to change in ballast's own element of a VM's metadata: what set says is written, what is
+ * in clear goes, all else stays as it is. No knob is in both.
+ */
+enum hv_knob {
+	HV_KNOB_SOFT_LIMIT = 1u << 0,
+	HV_KNOB_MIN = 1u << 1,
+	HV_KNOB_LOW = 1u << 2,
+	HV_KNOB_MAX = 1u << 3,
+	HV_KNOB_GUEST_SWAP = 1u << 4,
+	HV_KNOB_MANAGE = 1u << 5,
+	HV_KNOB_GROUP = 1u << 6,
+};
+
+struct hv_knobs_change {
+	struct hv_knobs set;
+	unsigned int clear; /* enum hv_knob */
+};
+
 /* All of a VM that changes seldom. */
 struct hv_info {
 	struct hv_uuid uuid;
@@ -180,6 +199,12 @@ enum hv_call_type {
 	 * there is none but the live one, or no such thing at all.
 	 */
 	HV_UNTHROTTLE,
+	/*
+	 * Changes ballast's own element: where the VM runs, and in its stored configuration where
+	 * it has one; whole or not at all. -EINVAL, and nothing was written: min would be over
+	 * max. Never anything else of the configuration. DONE
+	 */
+	HV_KNOBS,
 	HV_PROCESS, /* of all VMs that are not off, together: HV_EVENT_PROCESS. Never hangs. */
 	HV_HOST,    /* the host's memory: HV_EVENT_HOST. Never hangs. */
 };
@@ -190,7 +215,20 @@ struct hv_call {
 	struct hv_uuid uuid;	  /* of a VM's call */
 	uint64_t target, ceiling; /* HV_TARGET, bytes */
 	uint64_t period_s;	  /* HV_PERIOD */
+	/*
+	 * HV_KNOBS. The caller's, who keeps it until the answer was taken or close() has returned;
+	 * a call that may outlive close() has a copy: hv_change_copy().
+	 */
+	const struct hv_knobs_change *change;
 };
+
+/*
+ * Of VMs' calls (all but LIST, INFO, PROCESS and HOST) no more than HV_WORKERS are out at a time,
+ * and with HV_MAX_HUNG of them hung no other is started. libvirtd has twenty workers for all its
+ * clients, and each hung call holds one of them.
+ */
+#define HV_WORKERS  8
+#define HV_MAX_HUNG 4
 
 /* ---- events ---- */
 
@@ -237,9 +275,19 @@ struct hv_event {
 };
 
 /* Frees what the event owns, and makes it HV_EVENT_NONE. */
+/* The type of the event that answers a call; HV_EVENT_NONE: there is no such call. */
+enum hv_event_type hv_answer_of(enum hv_call_type type);
+
 void hv_event_clear(struct hv_event *event);
 void hv_info_clear(struct hv_info *info);
 void hv_knobs_clear(struct hv_knobs *knobs);
+void hv_change_clear(struct hv_knobs_change *change);
+/* Copies that own all they have. -ENOMEM, and *ret_copy is untouched. */
+int hv_info_copy(const struct hv_info *info, struct hv_info *ret_copy);
+int hv_knobs_copy(const struct hv_knobs *knobs, struct hv_knobs *ret_copy);
+int hv_change_copy(const struct hv_knobs_change *change, struct hv_knobs_change *ret_copy);
+/* What the element says after the change: knobs becomes that. -ENOMEM, and it is untouched. */
+int hv_change_apply(const struct hv_knobs_change *change, struct hv_knobs *knobs);
 
 /* ---- the table ---- */
 

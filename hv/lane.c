@@ -32,6 +32,10 @@ static bool take_wish(struct lane *lane)
 	if (lane->want_info) {
 		lane->want_info = false;
 		call->type = HV_INFO;
+	} else if (lane->change) {
+		call->type = HV_KNOBS;
+		call->change = lane->change;
+		lane->change = NULL;
 	} else if (lane->want_target) {
 		lane->want_target = false;
 		lane->call_seq = lane->seq;
@@ -80,6 +84,9 @@ void lane_undo(struct lane *lane)
 		/* Not where a newer one was wished, or wished and dropped, meanwhile. */
 		if (lane->seq == lane->call_seq)
 			lane->want_target = true;
+		break;
+	case HV_KNOBS:
+		lane->change = lane->call.change;
 		break;
 	case HV_PERIOD:
 		lane->want_period = true;

@@ -71,10 +71,10 @@ enum engine_vm_state {
 	ENGINE_VM_PINNED,	 /* a passed-through device may reach all of its memory */
 	ENGINE_VM_ENCRYPTED,	 /* its memory is encrypted, and stays where it is */
 	ENGINE_VM_VIRTIO_MEM,	 /* sized by virtio-mem, which somebody else drives */
-	ENGINE_VM_THROTTLED,	 /* its QEMU's cgroup has a finite memory.high; gives and receives */
-	ENGINE_VM_LIMITED,	 /* its statistics tell only what is free, as Windows' do */
-	ENGINE_VM_STRICT_NUMA,	 /* bound to nodes: what it gives may help nobody else there */
-	ENGINE_VM_CONTENDED,	 /* somebody else turns its balloon; shown, never told */
+	ENGINE_VM_THROTTLED,   /* its QEMU's cgroup has a finite memory.high; gives and receives */
+	ENGINE_VM_LIMITED,     /* its statistics tell only what is free, as Windows' do */
+	ENGINE_VM_STRICT_NUMA, /* bound to nodes: what it gives may help nobody else there */
+	ENGINE_VM_CONTENDED,   /* somebody else turns its balloon; shown, never told */
 	ENGINE_VM_STATE_NR,
 };
 

@@ -78,9 +78,9 @@ void topology_refresh(struct engine *e, struct vm *vm)
 	uint64_t asked; /* in one go, and what of it came */
 
 	r->usage = pages_sub(set->usage, vm->owed);
-	r->resident = set->usage ? pages_mul_div(set->resident, r->usage, set->usage) : 0;
+	r->resident = pages_gain(r->usage, set->resident, set->usage);
 	r->cold = pages_min(pages_sub(set->cold, vm->owed), r->usage);
-	r->keep = pages_max(set->keep, vm->memcg->knobs.min);
+	r->keep = vm_keep(vm);
 	asked = vm->waiting + (vm->ask.on ? vm->ask.from - vm->ask.goal : 0);
 	r->at_most = vm->delivered ? pages_sub(vm->delivered, asked) : PAGES_UNLIMITED;
 	r->at_most = pages_min(r->at_most, pages_sub(ask_in_time(e, vm), vm->owed));
@@ -465,8 +465,7 @@ int topology_change(struct engine *e, const struct engine_change *c)
 		return vm_changed(e, vm);
 	case ENGINE_VM_CANCEL:
 		/* A guest that starts over is not to race to an old target. */
-		settle_cancel(
-			e, vm, vm->state == ENGINE_VM_ARRIVING ? vm_limit(vm) : as_it_is(vm));
+		settle_cancel(e, vm, vm->state == ENGINE_VM_ARRIVING ? vm_limit(vm) : as_it_is(vm));
 		return vm_changed(e, vm);
 	default:
 		return -EINVAL;

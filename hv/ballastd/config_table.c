@@ -15,6 +15,9 @@
 #define SEC (1000 * MS)
 #define MIN (60 * SEC)
 
+/* What fits a line of a file behind the longest of their keys and " = ": see CONFIG_LINE_MAX. */
+#define TEXT_MAX 180
+
 /* sun_path holds 108 bytes with the 0. */
 #define SOCKET_PATH_MAX 107
 
@@ -23,13 +26,14 @@
 #define ENGINE(field) offsetof(struct config, core.engine.field)
 #define GROUP(field)  offsetof(struct core_group_knobs, field)
 #define KNOB(field)   GROUP(knobs.field)
+#define RULE(field)   offsetof(struct core_rule, field)
 
 const struct config_option config_options[] = {
 	{ "ballastd", "mode", &config_type_mode, ENGINE(act), 0, 0,
 		"observe: nothing is changed anywhere; act: memory is taken and given back." },
-	{ "ballastd", "connect", &config_type_text, AT(connect), 1, 190,
+	{ "ballastd", "connect", &config_type_text, AT(connect), 1, TEXT_MAX,
 		"The hypervisor's URI. Not set: $LIBVIRT_DEFAULT_URI, else qemu:///system." },
-	{ "ballastd", "run-dir", &config_type_path, AT(run_dir), 1, 190,
+	{ "ballastd", "run-dir", &config_type_path, AT(run_dir), 1, TEXT_MAX,
 		"Where the daemon keeps what does not outlive a boot." },
 	{ "ballastd", "socket", &config_type_path, AT(socket), 1, SOCKET_PATH_MAX,
 		"The control socket. Not set: ballastd.sock in run-dir." },
@@ -51,7 +55,7 @@ const struct config_option config_options[] = {
 	{ "pool", "others-max", &config_type_size_or_none, CORE(others_max), MIB, PIB,
 		"What others on the host may take before it is told, where size = host. VMs give "
 		"nothing for it." },
-	{ "pool", "psi", &config_type_path, AT(psi), 1, 190,
+	{ "pool", "psi", &config_type_path, AT(psi), 1, TEXT_MAX,
 		"The kernel's memory pressure file; pressure makes the daemon look at once. none: "
 		"off." },
 
@@ -143,6 +147,35 @@ const struct config_option config_group_options[] = {
 
 const size_t nr_config_group_options =
 	sizeof(config_group_options) / sizeof(config_group_options[0]);
+
+const struct config_option config_rule_options[] = {
+	{ "rule", "match-name", &config_type_text, RULE(match_name), 1, 190,
+		"VMs of that name: a glob, web-*. Not set: any." },
+	{ "rule", "match-uuid", &config_type_text, RULE(match_uuid), 1, 190,
+		"VMs of that UUID: a glob. Not set: any." },
+	{ "rule", "match-group", &config_type_text, RULE(match_group), 1, 190,
+		"VMs that metadata or partition put into that group: a glob, /prod or /prod/*. "
+		"Not set: any." },
+	{ "rule", "soft-limit", &config_type_rule_limit, RULE(knobs.soft_limit), 0, PIB,
+		"Soft limit, where neither metadata nor memtune say one." },
+	{ "rule", "min", &config_type_rule_size, RULE(knobs.min), 0, PIB,
+		"Min, where metadata say none." },
+	{ "rule", "low", &config_type_rule_size, RULE(knobs.low), 0, PIB,
+		"Low, where metadata say none." },
+	{ "rule", "max", &config_type_rule_limit, RULE(knobs.max), MIB, PIB,
+		"Max, where metadata say none." },
+	{ "rule", "guest-swap", &config_type_rule_bool, RULE(knobs.guest_swap), 0, 0,
+		"Whether the guest may be pushed into its own swap." },
+	{ "rule", "manage", &config_type_rule_manage, RULE(knobs.manage), 0, 0,
+		"no, observe or act; the lesser of it and mode counts." },
+	{ "rule", "group", &config_type_rule_group, RULE(knobs.group), 1, 190,
+		"The group, where metadata say none; before the partition." },
+	{ "rule", "enforce", &config_type_bool, RULE(enforce), 0, 0,
+		"yes: metadata and memtune may say less than the sizes here and not more, and "
+		"nothing else than the rest." },
+};
+
+const size_t nr_config_rule_options = sizeof(config_rule_options) / sizeof(config_rule_options[0]);
 
 size_t config_find_option(const char *section, const char *key)
 {

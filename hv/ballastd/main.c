@@ -16,6 +16,7 @@
 #include <unistd.h>
 
 #include "common/log.h"
+#include "common/output.h"
 #include "hv/ballastd/config.h"
 #include "hv/ballastd/managers.h"
 #include "hv/ballastd/shell.h"
@@ -189,46 +190,81 @@ static int load_file(const char *path, struct config **ret_config, char **ret_er
 	return r;
 }
 
-/* What neither file nor command line said and the daemon needs. */
-static int fill_in(struct config *config)
+/* As config_set(), of a value that comes from elsewhere: errors say from where. */
+static int set_from(const char *from, struct config *config, const char *key, const char *value,
+	char **ret_errors)
 {
-	const char *uri = getenv("LIBVIRT_DEFAULT_URI");
+	char *why = NULL, *errors = NULL;
+	int r = config_set(config, "ballastd", key, value, &why);
 
-	if (!config->connect)
-		config->connect = strdup(uri && uri[0] ? uri : DEFAULT_URI);
-	if (!config->socket &&
-		asprintf(&config->socket, "%s/%s", config->run_dir, CONFIG_DEFAULT_SOCKET) < 0)
-		config->socket = NULL;
-	return config->connect && config->socket ? 0 : -ENOMEM;
+	if (r == -EINVAL && asprintf(&errors, "%s: %s", from, why) < 0)
+		r = -ENOMEM;
+	else if (r == -EINVAL)
+		*ret_errors = errors;
+	free(why);
+	return r;
 }
 
-/* File, command line, environment. Errors are logged. */
-static int load(const struct options *options, struct config **ret_config)
+/* What neither file nor command line said and the daemon needs. */
+static int fill_in(struct config *config, char **ret_errors)
+{
+	const char *uri = getenv("LIBVIRT_DEFAULT_URI");
+	char *path = NULL;
+	int r = 0;
+
+	if (!config->connect && uri && uri[0])
+		r = set_from("LIBVIRT_DEFAULT_URI", config, "connect", uri, ret_errors);
+	else if (!config->connect)
+		r = config_set(config, "ballastd", "connect", DEFAULT_URI, ret_errors);
+	if (r < 0 || config->socket)
+		return r;
+	if (asprintf(&path, "%s/%s", config->run_dir, CONFIG_DEFAULT_SOCKET) < 0)
+		return -ENOMEM;
+	r = set_from(CONFIG_DEFAULT_SOCKET " in run-dir", config, "socket", path, ret_errors);
+	free(path);
+	return r;
+}
+
+/* File, command line, environment. -EINVAL with *ret_errors; other errors without. */
+static int read_all(const struct options *options, struct config **ret_config, char **ret_errors)
 {
 	struct config *config = NULL;
-	char *errors = NULL;
 	int r;
 
-	r = load_file(options->file, &config, &errors);
+	r = load_file(options->file, &config, ret_errors);
 	for (size_t i = 0; i < options->nr_set && r == 0; i++)
 		r = config_set(
-			config, "ballastd", options->set[i].key, options->set[i].value, &errors);
+			config, "ballastd", options->set[i].key, options->set[i].value, ret_errors);
 	if (r == 0)
-		r = config_check(config, &errors);
+		r = config_check(config, ret_errors);
 	if (r == 0)
-		r = fill_in(config);
-	if (r < 0) {
-		if (errors)
-			complain(errors);
-		else
-			log_write(LOG_LEVEL_ERROR, NULL, "the configuration cannot be read: %s",
-				strerror(-r));
-		free(errors);
+		r = fill_in(config, ret_errors);
+	if (r < 0)
 		config_free(config);
-		return r;
-	}
-	*ret_config = config;
-	return 0;
+	else
+		*ret_config = config;
+	return r;
+}
+
+/* The same at start: errors are logged. */
+static int load(const struct options *options, struct config **ret_config)
+{
+	char *errors = NULL;
+	int r = read_all(options, ret_config, &errors);
+
+	if (r < 0 && errors)
+		complain(errors);
+	else if (r < 0)
+		log_write(LOG_LEVEL_ERROR, NULL, "the configuration cannot be read: %s",
+			strerror(-r));
+	free(errors);
+	return r;
+}
+
+/* And when the daemon is told to: what the command line said counts still. */
+static int reload(void *ctx, struct config **ret_config, char **ret_errors)
+{
+	return read_all(ctx, ret_config, ret_errors);
 }
 
 static const struct hv_backend *find_backend(const char *uri)
@@ -280,14 +316,13 @@ static bool may_act(const struct options *options, const struct config *config)
 	return options->force;
 }
 
-int main(int argc, char **argv)
+static int run(int argc, char **argv)
 {
 	struct options options = { 0 };
 	struct shell_params shell = { 0 };
 	struct config *config = NULL;
 	int status, r;
 
-	fill_standard_descriptors();
 	if (!read_options(argc, argv, &options, &status))
 		return status;
 	log_open("ballastd", options.debug ? LOG_LEVEL_DEBUG : LOG_LEVEL_INFO);
@@ -303,6 +338,8 @@ int main(int argc, char **argv)
 	}
 	shell.config = config;
 	shell.record = options.record;
+	shell.reload = reload;
+	shell.ctx = &options;
 	shell.backend = find_backend(config->connect);
 	status = shell.backend && may_act(&options, config) && shell_run(&shell) == 0
 			 ? EXIT_SUCCESS
@@ -310,4 +347,10 @@ int main(int argc, char **argv)
 out:
 	config_free(config);
 	return status;
+}
+
+int main(int argc, char **argv)
+{
+	fill_standard_descriptors();
+	return output_end("ballastd", run(argc, argv));
 }

@@ -283,14 +283,8 @@ static void take_attribute(struct hv_info *info, const char *name, const char *v
 		refuse(info, name, value, "no such attribute");
 }
 
-/* ballast's own element. Two of them contradict each other: libvirt keeps one a namespace. */
-static void take_knobs(struct hv_info *info, const xmlNode *metadata)
+static void take_attributes(struct hv_info *info, const xmlNode *memory)
 {
-	const xmlNode *memory = child(metadata, "memory", DOMXML_MEMORY_NS);
-	struct hv_knobs *k = &info->metadata;
-
-	if (!memory)
-		return;
 	for (const xmlAttr *a = memory->properties; a; a = a->next) {
 		char *value;
 
@@ -301,6 +295,17 @@ static void take_knobs(struct hv_info *info, const xmlNode *metadata)
 			take_attribute(info, (const char *)a->name, value);
 		xmlFree(value);
 	}
+}
+
+/* ballast's own element. Two of them contradict each other: libvirt keeps one a namespace. */
+static void take_knobs(struct hv_info *info, const xmlNode *metadata)
+{
+	const xmlNode *memory = child(metadata, "memory", DOMXML_MEMORY_NS);
+	struct hv_knobs *k = &info->metadata;
+
+	if (!memory)
+		return;
+	take_attributes(info, memory);
 	/* Of two words that exclude each other the one that protects the guest holds. */
 	if (k->has_min && k->has_max && k->min > k->max) {
 		k->has_max = false;
@@ -491,5 +496,109 @@ int domxml_parse_ceiling(const char *xml, uint64_t *ret_bytes)
 	else if (!ceiling(root, ret_bytes))
 		r = -EBADMSG;
 	xmlFreeDoc(doc);
+	return r;
+}
+
+/* ---- changing it ---- */
+
+/* Sets an attribute, or takes it away. -ENOMEM. */
+static int change_attribute(
+	xmlNode *node, const char *name, bool set, bool clear, const char *value)
+{
+	xmlAttr *old = xmlHasNsProp(node, (const xmlChar *)name, NULL);
+
+	if (set)
+		return xmlSetProp(node, (const xmlChar *)name, (const xmlChar *)value) ? 0
+										       : -ENOMEM;
+	if (clear && old)
+		xmlRemoveProp(old);
+	return 0;
+}
+
+static int change_size(xmlNode *node, const char *name, bool set, bool clear, uint64_t bytes)
+{
+	char text[SIZE_TEXT] = "none";
+
+	if (bytes != HV_UNLIMITED)
+		size_format_exact(bytes, text, sizeof(text));
+	return change_attribute(node, name, set, clear, text);
+}
+
+static int change_element(xmlNode *node, const struct hv_knobs_change *change)
+{
+	static const char *const manage[] = { "no", "observe", "act" };
+	const struct hv_knobs *k = &change->set;
+	unsigned int clear = change->clear;
+	int r;
+
+	r = change_size(
+		node, "soft-limit", k->has_soft_limit, clear & HV_KNOB_SOFT_LIMIT, k->soft_limit);
+	if (r == 0)
+		r = change_size(node, "min", k->has_min, clear & HV_KNOB_MIN, k->min);
+	if (r == 0)
+		r = change_size(node, "low", k->has_low, clear & HV_KNOB_LOW, k->low);
+	if (r == 0)
+		r = change_size(node, "max", k->has_max, clear & HV_KNOB_MAX, k->max);
+	if (r == 0)
+		r = change_attribute(node, "group", k->has_group, clear & HV_KNOB_GROUP, k->group);
+	if (r == 0)
+		r = change_attribute(node, "manage", k->has_manage, clear & HV_KNOB_MANAGE,
+			manage[k->has_manage ? k->manage : 0]);
+	if (r == 0)
+		r = change_attribute(node, "guest-swap", k->has_guest_swap,
+			clear & HV_KNOB_GUEST_SWAP, k->guest_swap ? "yes" : "no");
+	return r;
+}
+
+/* min over max is refused where it is set. */
+static bool contradicts_itself(const xmlNode *node)
+{
+	struct hv_info info = { 0 };
+	bool bad;
+
+	take_attributes(&info, node);
+	bad = info.metadata.has_min && info.metadata.has_max &&
+	      info.metadata.min > info.metadata.max;
+	hv_info_clear(&info);
+	return bad;
+}
+
+static int write_node(xmlDoc *doc, xmlNode *node, char **ret_text)
+{
+	xmlBuffer *buffer = xmlBufferCreate();
+	int r = -ENOMEM;
+
+	if (buffer && xmlNodeDump(buffer, doc, node, 0, 0) > 0) {
+		*ret_text = strdup((const char *)xmlBufferContent(buffer));
+		r = *ret_text ? 0 : -ENOMEM;
+	}
+	xmlBufferFree(buffer);
+	return r;
+}
+
+int domxml_change(const char *element, const struct hv_knobs_change *change, char **ret_element)
+{
+	xmlDoc *doc = NULL;
+	xmlNode *node = NULL;
+	char *text = NULL;
+	int r;
+
+	r = element ? parse(element, &doc, &node) : -EBADMSG;
+	if (r == 0 && !is(node, "memory", NULL) && !is(node, "memory", DOMXML_MEMORY_NS)) {
+		xmlFreeDoc(doc);
+		r = -EBADMSG;
+	}
+	if (r < 0)
+		r = parse("<memory/>", &doc, &node);
+	if (r < 0)
+		return r == -EBADMSG ? -ENOMEM : r;
+	r = change_element(node, change);
+	if (r == 0 && contradicts_itself(node))
+		r = -EINVAL;
+	if (r == 0 && (node->properties || node->children))
+		r = write_node(doc, node, &text);
+	xmlFreeDoc(doc);
+	if (r == 0)
+		*ret_element = text;
 	return r;
 }

@@ -592,6 +592,98 @@ static void unthrottle(struct hv *hv, virConnectPtr conn, struct hv_event *event
 		lv_failed(hv, conn, event, "lifting the live soft limit");
 }
 
+/* ---- ballast's own element ---- */
+
+#define MEMORY_KEY "ballast"
+
+/* 0 with the element as it is there, NULL: none. */
+static int read_element(struct hv *hv, virConnectPtr conn, struct hv_event *event, virDomainPtr dom,
+	unsigned int flags, char **ret_element)
+{
+	char *element = hv->calls->domain_get_metadata(
+		dom, VIR_DOMAIN_METADATA_ELEMENT, DOMXML_MEMORY_NS, flags);
+	virErrorPtr error = element ? NULL : hv->calls->get_last_error();
+
+	if (!element && error && error->code != VIR_ERR_NO_DOMAIN_METADATA) {
+		lv_failed(hv, conn, event, "reading the metadata");
+		return event->error;
+	}
+	*ret_element = element;
+	return 0;
+}
+
+/* Element NULL: it goes. */
+static int write_element(struct hv *hv, virConnectPtr conn, struct hv_event *event,
+	virDomainPtr dom, unsigned int flags, const char *element)
+{
+	if (hv->calls->domain_set_metadata(dom, VIR_DOMAIN_METADATA_ELEMENT, element,
+		    element ? MEMORY_KEY : NULL, DOMXML_MEMORY_NS, flags) == 0)
+		return 0;
+	lv_failed(hv, conn, event, "writing the metadata");
+	return event->error;
+}
+
+static bool same_text(const char *a, const char *b)
+{
+	return a && b ? !strcmp(a, b) : a == b;
+}
+
+/* What is there at flags, and what it is to become. */
+struct element {
+	unsigned int flags;
+	char *old, *new;
+};
+
+static int prepare_element(struct hv *hv, virConnectPtr conn, struct hv_event *event,
+	virDomainPtr dom, const struct hv_knobs_change *change, struct element *element)
+{
+	int r = read_element(hv, conn, event, dom, element->flags, &element->old);
+
+	if (r < 0)
+		return r;
+	r = domxml_change(element->old, change, &element->new);
+	if (r < 0)
+		lv_fail(event, r,
+			r == -EINVAL ? "min would be over max, so nothing was written"
+				     : "the metadata cannot be changed");
+	return r;
+}
+
+/*
+ * Where it runs, and in the stored configuration. All is read and computed before anything is
+ * written, and what was written is taken back where the rest cannot be.
+ */
+static void change_knobs(struct hv *hv, virConnectPtr conn, struct hv_event *event,
+	virDomainPtr dom, const struct hv_knobs_change *change)
+{
+	struct element live = { .flags = VIR_DOMAIN_AFFECT_LIVE };
+	struct element config = { .flags = VIR_DOMAIN_AFFECT_CONFIG };
+	int persistent = hv->calls->domain_is_persistent(dom);
+
+	if (persistent < 0) {
+		lv_failed(hv, conn, event, "reading the domain's configuration");
+		return;
+	}
+	if (prepare_element(hv, conn, event, dom, change, &live) < 0 ||
+		(persistent && prepare_element(hv, conn, event, dom, change, &config) < 0))
+		goto out;
+	if (!persistent) {
+		write_element(hv, conn, event, dom, live.flags, live.new);
+	} else if (same_text(live.new, config.new)) {
+		write_element(hv, conn, event, dom, live.flags | config.flags, live.new);
+	} else if (write_element(hv, conn, event, dom, config.flags, config.new) == 0 &&
+		   write_element(hv, conn, event, dom, live.flags, live.new) < 0) {
+		/* What this says is no news. */
+		hv->calls->domain_set_metadata(dom, VIR_DOMAIN_METADATA_ELEMENT, config.old,
+			config.old ? MEMORY_KEY : NULL, DOMXML_MEMORY_NS, config.flags);
+	}
+out:
+	free(live.old);
+	free(live.new);
+	free(config.old);
+	free(config.new);
+}
+
 void lv_perform_worker(
 	struct hv *hv, virConnectPtr conn, struct hv_event *event, const struct hv_call *call)
 {
@@ -605,6 +697,8 @@ void lv_perform_worker(
 		set_period(hv, conn, event, dom, call->period_s);
 	else if (call->type == HV_UNTHROTTLE)
 		unthrottle(hv, conn, event, dom);
+	else if (call->type == HV_KNOBS)
+		change_knobs(hv, conn, event, dom, call->change);
 	else
 		set_target(hv, conn, event, dom, call);
 	hv->calls->domain_free(dom);

@@ -143,6 +143,30 @@ static int set_target(struct hv *hv, struct sim_guest *vm, const struct hv_call 
 	return 0;
 }
 
+/* As a whole: what does not fit together is not taken at all. */
+static int change_knobs(struct hv *hv, struct sim_guest *vm, const struct hv_knobs_change *change)
+{
+	struct hv_knobs knobs;
+	int r;
+
+	if (!change)
+		return -EINVAL;
+	r = hv_knobs_copy(&vm->metadata, &knobs);
+	if (r < 0)
+		return r;
+	r = hv_change_apply(change, &knobs);
+	if (r == 0 && knobs.has_min && knobs.has_max && knobs.min > knobs.max)
+		r = -EINVAL;
+	if (r < 0) {
+		hv_knobs_clear(&knobs);
+		return r;
+	}
+	hv_knobs_clear(&vm->metadata);
+	vm->metadata = knobs;
+	sim_tell_vm(hv, HV_EVENT_CHANGED, vm, 0);
+	return 0;
+}
+
 uint64_t sim_host_used(const struct hv *hv)
 {
 	uint64_t used = hv->host.others;
@@ -154,15 +178,6 @@ uint64_t sim_host_used(const struct hv *hv)
 	return used;
 }
 
-static const enum hv_event_type answers[] = { [HV_LIST] = HV_EVENT_LISTED,
-	[HV_INFO] = HV_EVENT_INFO,
-	[HV_STATS] = HV_EVENT_STATS,
-	[HV_PERIOD] = HV_EVENT_DONE,
-	[HV_TARGET] = HV_EVENT_DONE,
-	[HV_UNTHROTTLE] = HV_EVENT_DONE,
-	[HV_PROCESS] = HV_EVENT_PROCESS,
-	[HV_HOST] = HV_EVENT_HOST };
-
 static int run_vm_call(struct hv *hv, const struct hv_call *call, struct hv_event *event)
 {
 	struct sim_guest *vm;
@@ -172,6 +187,8 @@ static int run_vm_call(struct hv *hv, const struct hv_call *call, struct hv_even
 		return -ENOENT;
 	if (call->type == HV_INFO)
 		return answer_info(vm, event);
+	if (call->type == HV_KNOBS)
+		return change_knobs(hv, vm, call->change);
 	if (vm->guest.state == GUEST_OFF)
 		return -ESRCH;
 	if (call->type == HV_UNTHROTTLE) {
@@ -193,7 +210,8 @@ static bool hangs(const struct hv *hv, const struct hv_call *call)
 {
 	struct sim_guest *vm;
 
-	if (call->type != HV_STATS && call->type != HV_PERIOD && call->type != HV_TARGET)
+	if (call->type != HV_STATS && call->type != HV_PERIOD && call->type != HV_TARGET &&
+		call->type != HV_KNOBS)
 		return false;
 	HASH_FIND(by_uuid, hv->by_uuid, &call->uuid, sizeof call->uuid, vm);
 	return vm && vm->guest.state != GUEST_OFF && vm->guest.stopped;
@@ -203,7 +221,7 @@ void sim_answer(struct hv *hv, const struct sim_item *item)
 {
 	const struct hv_call *call = &item->call;
 	struct hv_event event = {
-		.type = answers[call->type], .token = call->token, .uuid = call->uuid
+		.type = hv_answer_of(call->type), .token = call->token, .uuid = call->uuid
 	};
 	bool own = call->type == HV_PROCESS || call->type == HV_HOST;
 	uint64_t used;

@@ -182,6 +182,7 @@ int engine_view(const struct engine *engine, uint64_t id, struct engine_view *re
 		.is_vm = item->is_vm,
 		.state = item->state,
 		.excess = item->is_vm ? fake.excess : 0,
+		.set = { .floor = item->is_vm ? fake.floor : 0 },
 		.owed = 77,
 	};
 	return 0;
@@ -202,6 +203,15 @@ int engine_new(const struct engine_config *config, struct engine **ret_engine)
 
 void engine_free(struct engine *engine)
 {
+}
+
+int engine_set_config(struct engine *engine, const struct engine_config *config)
+{
+	if (config->granule == 0 || config->speed == UINT64_MAX)
+		return -EINVAL;
+	fake.configs++;
+	fake.config = *config;
+	return 0;
 }
 
 void engine_config_default(struct engine_config *ret_config)

@@ -732,16 +732,22 @@ static char *get_xml(virDomainPtr dom, unsigned int flags)
 {
 	const struct fake_domain *d = handle(dom)->dom;
 	bool inactive = flags & VIR_DOMAIN_XML_INACTIVE;
-	char *xml = NULL;
+	const char *memory = d->memory[inactive];
+	char *xml = NULL, metadata[640] = "";
 
+	/* The namespace is libvirt's to add. */
+	if (memory[0])
+		snprintf(metadata, sizeof(metadata),
+			"<metadata><memory xmlns='" DOMXML_MEMORY_NS "'%s</metadata>",
+			memory + strlen("<memory"));
 	fake_lock();
 	if (flags & ~(unsigned int)VIR_DOMAIN_XML_INACTIVE)
 		abort(); /* no passwords are asked for */
 	if (enter(inactive ? FAKE_XML_INACTIVE : FAKE_XML, handle(dom)->conn) == 0) {
 		xml = get_zeroed(1, XML_MAX);
 		snprintf(xml, XML_MAX,
-			"<domain><name>%s</name><memory unit='KiB'>1048576</memory>%s</domain>",
-			d->name, inactive ? d->inside_inactive : d->inside);
+			"<domain><name>%s</name><memory unit='KiB'>1048576</memory>%s%s</domain>",
+			d->name, metadata, inactive ? d->inside_inactive : d->inside);
 	}
 	fake_unlock();
 	return xml;
@@ -775,8 +781,13 @@ static char *get_metadata(virDomainPtr dom, int type, const char *uri, unsigned 
 
 	fake_lock();
 	if (enter(FAKE_GET_METADATA, handle(dom)->conn) == 0) {
-		if (handle(dom)->dom->note[0])
-			note = get_copy(handle(dom)->dom->note);
+		const struct fake_domain *d = handle(dom)->dom;
+		const char *text = d->note;
+
+		if (!strcmp(uri, DOMXML_MEMORY_NS))
+			text = d->memory[flags == VIR_DOMAIN_AFFECT_CONFIG];
+		if (text[0])
+			note = get_copy(text);
 		else
 			failed(VIR_ERR_NO_DOMAIN_METADATA, "metadata not found");
 	}
@@ -896,6 +907,26 @@ static int set_memory_flags(virDomainPtr dom, unsigned long kib, unsigned int fl
 	return change_memory(FAKE_SET_MEMORY_FLAGS, dom, kib);
 }
 
+static int set_memory_element(
+	virDomainPtr dom, const char *element, const char *key, unsigned int flags)
+{
+	struct fake_domain *d = handle(dom)->dom;
+	int r;
+
+	if ((element && (strncmp(element, "<memory", 7) != 0 || strcmp(key, "ballast") != 0)) ||
+		(!d->persistent && flags != VIR_DOMAIN_AFFECT_LIVE))
+		abort();
+	fake_lock();
+	r = enter_slow(flags & VIR_DOMAIN_AFFECT_LIVE ? FAKE_SET_METADATA : FAKE_SET_CONFIG, dom);
+	for (unsigned int i = 0; i < 2 && r == 0; i++)
+		if (flags & (i == 0 ? VIR_DOMAIN_AFFECT_LIVE : VIR_DOMAIN_AFFECT_CONFIG))
+			snprintf(d->memory[i], sizeof(d->memory[i]), "%s", element ? element : "");
+	if (r == 0)
+		changed("element %s %u;", d->name, flags);
+	fake_unlock();
+	return r;
+}
+
 static int set_metadata(virDomainPtr dom, int type, const char *metadata, const char *key,
 	const char *uri, unsigned int flags)
 {
@@ -903,6 +934,8 @@ static int set_metadata(virDomainPtr dom, int type, const char *metadata, const 
 	uint64_t bytes = 0;
 	int r;
 
+	if (!strcmp(uri, DOMXML_MEMORY_NS))
+		return set_memory_element(dom, metadata, key, flags);
 	if (flags != VIR_DOMAIN_AFFECT_LIVE || type != VIR_DOMAIN_METADATA_ELEMENT ||
 		strcmp(uri, DOMXML_CEILING_NS) != 0 || domxml_parse_ceiling(metadata, &bytes) < 0)
 		abort();

@@ -26,6 +26,7 @@ enum fake_call {
 	FAKE_PARAMETERS,
 	FAKE_GET_METADATA,
 	FAKE_SET_METADATA,
+	FAKE_SET_CONFIG,
 	FAKE_MEMORY_STATS,
 	FAKE_PERIOD,
 	FAKE_SET_MEMORY,
@@ -51,7 +52,8 @@ struct fake_domain {
 	bool hangs; /* what may hang does */
 	int job;    /* enum virDomainJobOperation; 0: none runs */
 	/* What was set. */
-	char note[128]; /* the ceiling's; "": none */
+	char note[128];	     /* the ceiling's; "": none */
+	char memory[2][512]; /* ballast's element, live and in the configuration; "": none */
 	unsigned long target_kib;
 	int period_s;
 };

@@ -13,25 +13,17 @@
 #include <unistd.h>
 
 #include "policy/pages.h"
+#include "tests/unit/scratch.h"
 
-static char folder[] = "/tmp/ballast-config-XXXXXX";
+static char folder[SCRATCH_PATH];
 static char file[64], dropins[64], dropins2[64];
 
 static void setup(void)
 {
-	strcpy(folder + strlen(folder) - 6, "XXXXXX");
-	ck_assert_ptr_nonnull(mkdtemp(folder));
+	scratch_new(folder);
 	snprintf(file, sizeof(file), "%s/d.conf", folder);
 	snprintf(dropins, sizeof(dropins), "%s/d.conf.d", folder);
 	snprintf(dropins2, sizeof(dropins2), "%s/usr.d", folder);
-}
-
-static void teardown(void)
-{
-	char command[128];
-
-	snprintf(command, sizeof(command), "rm -rf %s", folder);
-	ck_assert_int_eq(system(command), 0);
 }
 
 static void write_file(const char *path, const char *text, size_t length)
@@ -153,6 +145,141 @@ START_TEST(every_option_is_read_and_dumped_alike)
 }
 END_TEST
 
+static char *dump(const struct config *config)
+{
+	char *text = NULL;
+	size_t size;
+	FILE *stream = open_memstream(&text, &size);
+
+	config_dump(config, stream);
+	fclose(stream);
+	return text;
+}
+
+/* Frees config. */
+static void check_dump_reads_back(struct config *config, const char *key, const char *value)
+{
+	char *first = dump(config), *second;
+	struct config *back = load_ok(first);
+
+	second = dump(back);
+	ck_assert_msg(!strcmp(first, second), "%s = %s: %s against %s", key, value, first, second);
+	free(first);
+	free(second);
+	config_free(config);
+	config_free(back);
+}
+
+/* Everything that some option takes, at its bounds and with no round number. */
+static const char *const some_values[] = { "none", "host", "auto", "act", "observe", "keep",
+	"release", "no", "yes", "0", "1b", "1025b", "4095b", "4097b", "12289b", "1KB", "1MB",
+	"1048576b", "1048577b", "1049599b", "16777217b", "1000001KB", "1073741825b", "3GB", "1TiB",
+	"1125899906842623b", "1PiB", "0.1%", "0.9%", "2.5%", "49.9%", "50%", "1%", "7%", "25%",
+	"99%", "100%", "1us", "999us", "1001us", "1ms", "100ms", "1999ms", "1s", "59s", "61s",
+	"3600s", "1min", "10min", "60min", "24min", "1440min", "1/1", "1/3", "1/1024",
+	"/run/\xc3\xa4 b;c#d=e[f]", "qemu+ssh://root@host/system?keyfile=/x,y&z=%20",
+	/* the longest */
+	"/a23456789b123456789c123456789d123456789e123456789f123456789g123456789h123456789"
+	"i123456789j123456",
+	"/a23456789b123456789c123456789d123456789e123456789f123456789g123456789h123456789"
+	"i123456789j123456789k123456789l123456789m123456789n123456789o123456789p123456789"
+	"q123456789r123456789",
+	"/a23456789b123456789c123456789d123456789e123456789f123456789g123456789h123456789"
+	"i123456789j123456789k123456789l123456789m123456789n123456789o123456789p123456789"
+	"q123456789r1234567890" };
+
+#define NR_VALUES (sizeof(some_values) / sizeof(some_values[0]))
+
+START_TEST(dump_of_every_option_at_its_bounds_reads_back_to_the_same)
+{
+	for (size_t i = 0; i < nr_config_options; i++) {
+		const struct config_option *o = &config_options[i];
+		size_t taken = 0;
+
+		for (size_t k = 0; k < NR_VALUES; k++) {
+			struct config *config = NULL;
+			char *errors = NULL;
+
+			ck_assert_int_eq(config_new(&config), 0);
+			if (config_set(config, o->section, o->key, some_values[k], &errors) < 0 ||
+				config_check(config, &errors) < 0) {
+				ck_assert_ptr_nonnull(errors);
+				free(errors);
+				config_free(config);
+				continue;
+			}
+			taken++;
+			check_dump_reads_back(config, o->key, some_values[k]);
+		}
+		ck_assert_msg(taken >= 2, "%s: only %zu values were tried", o->key, taken);
+	}
+}
+END_TEST
+
+START_TEST(dump_of_every_knob_of_a_group_reads_back_to_the_same)
+{
+	char text[400];
+
+	for (size_t i = 0; i < nr_config_group_options; i++) {
+		const char *key = config_group_options[i].key;
+		size_t taken = 0;
+
+		for (size_t k = 0; k < NR_VALUES; k++) {
+			char *errors = NULL;
+			struct config *config;
+
+			snprintf(
+				text, sizeof(text), "[group /a b]\n%s = %s\n", key, some_values[k]);
+			config = load_bytes(text, strlen(text), &errors);
+			free(errors);
+			taken += config != NULL;
+			if (config)
+				check_dump_reads_back(config, key, some_values[k]);
+		}
+		ck_assert_msg(taken >= 2, "%s: only %zu values were tried", key, taken);
+	}
+}
+END_TEST
+
+static const struct {
+	const char *value, *words;
+} unwritable[] = {
+	{ "/x\nmode = act", "not printable" },
+	{ "/x\x1b[2J", "not printable" },
+	{ "/x\xe2\x80\xae", "not printable" },
+	{ "/x\xff", "not UTF-8" },
+	{ " /x", "begins or ends with a blank" },
+	{ "/x ", "begins or ends with a blank" },
+	{ "/x ;y", "where comments begin" },
+	{ ";/x", "where comments begin" },
+};
+
+/* From the command line and the environment, too. */
+START_TEST(text_that_a_file_cannot_hold_is_refused)
+{
+	for (size_t i = 0; i < sizeof(unwritable) / sizeof(unwritable[0]); i++) {
+		static const char *const keys[] = { "connect", "run-dir", "socket" };
+
+		for (size_t k = 0; k < 3; k++) {
+			struct config *config = NULL;
+			char *errors = NULL;
+
+			/* What is no absolute path is said first. */
+			if (k > 0 && unwritable[i].value[0] != '/')
+				continue;
+			ck_assert_int_eq(config_new(&config), 0);
+			ck_assert_int_eq(config_set(config, "ballastd", keys[k],
+						 unwritable[i].value, &errors),
+				-EINVAL);
+			ck_assert_msg(strstr(errors, unwritable[i].words), "%s", errors);
+			ck_assert_ptr_null(strchr(errors, '\x1b'));
+			free(errors);
+			config_free(config);
+		}
+	}
+}
+END_TEST
+
 START_TEST(values_are_in_the_units_of_their_users)
 {
 	struct config *config = load_ok("[pool]\nsize = 10GB\nwm-low = 4097b\nwm-min = 1b\n"
@@ -256,6 +383,27 @@ static const struct {
 	{ "[pace]\nhold = 2min\nhold-max = 1min\n", 2, "hold-max = 1min" },
 	{ "[group /a]\nmin = 2GiB\nmax = 1GiB\n", 1, "min = 2 GiB is over max = 1 GiB" },
 	{ "[group /a]\nlow = 2GiB\nmax = 1GiB\n", 1, "low = 2 GiB is over max = 1 GiB" },
+	/* Rules. */
+	{ "[rule ]\n", 1, "the rule has no name" },
+	{ "[rule a]\n[rule a]\n", 2, "section [rule a] is there a second time" },
+	{ "[rule a]\nmin = 1MiB\nmin = 1MiB\n", 3, "second time, after line 2" },
+	{ "[rule a]\nmatchname = x\n", 2, "did you mean 'match-name'?" },
+	{ "[rule a]\nsize = 1GiB\n", 2, "no 'size' in section [rule a]" },
+	{ "[rule a]\nmatch-name =\n", 2, "is empty" },
+	{ "[rule a]\nmin = 1\n", 2, "min: '1' has no unit; write for example 1MiB" },
+	{ "[rule a]\nmin = on\n", 2, "min: 'on' is no size" },
+	{ "[rule a]\nmin = none\n", 2, "is no size" },
+	{ "[rule a]\nlow = -1\n", 2, "negative" },
+	{ "[rule a]\nmax = 1.5G\n", 2, "has a fraction" },
+	{ "[rule a]\nmax = 99999999999T\n", 2, "overflow" },
+	{ "[rule a]\nsoft-limit = max\n", 2, "is no size" },
+	{ "[rule a]\nsoft-limit = 2 XB\n", 2, "unknown unit" },
+	{ "[rule a]\nmanage = yes\n", 2, "none of no, observe, act" },
+	{ "[rule a]\nguest-swap = 1\n", 2, "neither yes nor no" },
+	{ "[rule a]\nenforce = on\n", 2, "neither yes nor no" },
+	{ "[rule a]\ngroup = prod\n", 2, "no group's path" },
+	{ "[rule a]\nmin = 2GiB\nmax = 1GiB\n", 1, "rule a: min = 2 GiB is over max = 1 GiB" },
+	{ "[rule a]\nlow = 2GiB\nmax = 1GiB\n", 1, "rule a: low = 2 GiB is over max = 1 GiB" },
 	{ "[pool]\nsize = 1GiB\n[group /a]\nmin = 600MiB\n[group /b]\nmin = 600MiB\n", 0,
 		"1.17 GiB in all, are over the pool's size = 1 GiB" },
 };
@@ -264,6 +412,76 @@ START_TEST(mistake_is_refused_with_file_and_line)
 {
 	check_refused(
 		refused[_i].text, strlen(refused[_i].text), refused[_i].line, refused[_i].words);
+}
+END_TEST
+
+START_TEST(rules_keep_the_order_of_the_files_and_what_they_do_not_say_is_not_set)
+{
+	struct config *config = load_ok(
+		"[rule web]\nmatch-name = web-*\nmatch-group = /prod/*\nsoft-limit = 2 GiB\n"
+		"min = 0\nmanage = observe\nenforce = yes\n"
+		"[rule all]\nmatch-uuid = 6BA7*\nlow = 1025b\nmax = none\nguest-swap = no\n"
+		"group = /rest\n");
+	const struct core_rule *web = &config->core.rules[0], *all = &config->core.rules[1];
+	FILE *stream = fopen(file, "w");
+
+	ck_assert_uint_eq(config->core.nr_rules, 2);
+	ck_assert_str_eq(web->name, "web");
+	ck_assert_str_eq(web->match_name, "web-*");
+	ck_assert_str_eq(web->match_group, "/prod/*");
+	ck_assert_ptr_null(web->match_uuid);
+	ck_assert(web->enforce && !all->enforce);
+	ck_assert(web->knobs.has_soft_limit && web->knobs.soft_limit == UINT64_C(2) << 30);
+	ck_assert(web->knobs.has_min && web->knobs.min == 0);
+	ck_assert(web->knobs.has_manage && web->knobs.manage == HV_MANAGE_OBSERVE);
+	ck_assert(!web->knobs.has_low && !web->knobs.has_max && !web->knobs.has_group &&
+		  !web->knobs.has_guest_swap);
+	ck_assert_str_eq(all->name, "all");
+	ck_assert_str_eq(all->match_uuid, "6BA7*");
+	ck_assert(all->knobs.has_low && all->knobs.low == 1025);
+	ck_assert(all->knobs.has_max && all->knobs.max == HV_UNLIMITED);
+	ck_assert(all->knobs.has_guest_swap && !all->knobs.guest_swap);
+	ck_assert(all->knobs.has_group);
+	ck_assert_str_eq(all->knobs.group, "/rest");
+
+	/* What is dumped reads back to the same, and is dumped alike. */
+	ck_assert_ptr_nonnull(stream);
+	config_dump(config, stream);
+	fclose(stream);
+	config_free(config);
+	config = NULL;
+	{
+		struct config_source source = { file, false, NULL };
+		char *errors = NULL;
+
+		ck_assert_int_eq(config_load(&source, &config, &errors), 0);
+	}
+	ck_assert_uint_eq(config->core.nr_rules, 2);
+	ck_assert(config->core.rules[1].knobs.low == 1025);
+	ck_assert(config->core.rules[0].enforce);
+	ck_assert(!config->core.rules[0].knobs.has_max);
+	config_free(config);
+}
+END_TEST
+
+START_TEST(dropin_adds_to_a_rule_in_its_place)
+{
+	static const char text[] = "[rule web]\nlow = 3GiB\n[rule last]\n";
+	struct config *config;
+
+	ck_assert_int_eq(mkdir(dropins, 0700), 0);
+	{
+		char path[100];
+
+		snprintf(path, sizeof(path), "%s/10.conf", dropins);
+		write_file(path, text, strlen(text));
+	}
+	config = load_ok("[rule web]\nlow = 1GiB\nmin = 1MiB\n[rule all]\n");
+	ck_assert_uint_eq(config->core.nr_rules, 3);
+	ck_assert(config->core.rules[0].knobs.low == UINT64_C(3) << 30);
+	ck_assert(config->core.rules[0].knobs.min == 1u << 20);
+	ck_assert_str_eq(config->core.rules[2].name, "last");
+	config_free(config);
 }
 END_TEST
 
@@ -297,6 +515,33 @@ START_TEST(every_mistake_is_told_and_nothing_taken)
 	ck_assert_ptr_nonnull(strstr(errors, ":3: "));
 	ck_assert_ptr_nonnull(strstr(errors, ":5: "));
 	free(errors);
+}
+END_TEST
+
+START_TEST(mistakes_beyond_the_bound_are_counted)
+{
+	char text[CONFIG_ERRORS_MAX * 2 * 8] = "", *errors;
+	size_t lines = 0;
+
+	for (int i = 0; i < CONFIG_ERRORS_MAX; i++)
+		strcat(text, "[x]\n");
+	ck_assert_ptr_null(load_bytes(text, strlen(text), &errors));
+	ck_assert_ptr_null(strstr(errors, "more mistakes"));
+	free(errors);
+	strcat(text, "[x]\n[y]\n");
+	ck_assert_ptr_null(load_bytes(text, strlen(text), &errors));
+	ck_assert_ptr_nonnull(strstr(errors, "\nand 2 more mistakes, which are not shown\n"));
+	for (const char *p = errors; *p; p++)
+		lines += *p == '\n';
+	ck_assert_uint_eq(lines, CONFIG_ERRORS_MAX + 1);
+	free(errors);
+}
+END_TEST
+
+START_TEST(mistake_does_not_speak_to_the_terminal)
+{
+	check_refused("[e\xc2\x9bvil\x1b]\n", 10, 1, "[e\\u009bvil\\x1b]");
+	check_refused("[group /\xe2\x80\xae]\n", 13, 1, "not printable");
 }
 END_TEST
 
@@ -349,6 +594,71 @@ START_TEST(dropins_are_read_in_order_of_their_names_and_may_be_masked)
 	ck_assert_uint_eq(config->core.reserve, UINT64_C(1) << 30);
 	ck_assert_uint_eq(config->core.engine.bounds.floor_percent, 30);
 	config_free(config);
+}
+END_TEST
+
+/* Where a file of a folder, or the folder itself, cannot be read: nobody would miss it. */
+START_TEST(dropin_that_leads_nowhere_is_refused)
+{
+	char path[128], words[200];
+
+	ck_assert_int_eq(mkdir(dropins, 0755), 0);
+	snprintf(path, sizeof(path), "%s/10-a.conf", dropins);
+	ck_assert_int_eq(symlink("/nowhere/x", path), 0);
+	snprintf(words, sizeof(words), "%s: is a link to a file that is not there", path);
+	check_refused("", 0, 0, words);
+	ck_assert_int_eq(unlink(path), 0);
+	/* To itself. */
+	ck_assert_int_eq(symlink(path, path), 0);
+	snprintf(words, sizeof(words), "%s: cannot be read: ", path);
+	check_refused("", 0, 0, words);
+	ck_assert_int_eq(unlink(path), 0);
+	ck_assert_int_eq(mkdir(path, 0755), 0);
+	snprintf(words, sizeof(words), "%s: is no regular file", path);
+	check_refused("", 0, 0, words);
+}
+END_TEST
+
+START_TEST(folder_of_dropins_that_is_none_is_refused)
+{
+	char words[200];
+
+	write_file(dropins, "", 0);
+	snprintf(words, sizeof(words), "%s: cannot be read as a folder: Not a directory", dropins);
+	check_refused("", 0, 0, words);
+	ck_assert_int_eq(unlink(dropins), 0);
+	ck_assert_int_eq(symlink("/nowhere/x", dropins), 0);
+	snprintf(words, sizeof(words), "%s: cannot be read as a folder: No such file", dropins);
+	check_refused("", 0, 0, words);
+}
+END_TEST
+
+/* As another user where this is root, who may read everything. */
+START_TEST(dropin_that_may_not_be_read_is_refused)
+{
+	char path[128], words[200];
+
+	ck_assert_int_eq(chmod(folder, 0777), 0);
+	ck_assert_int_eq(mkdir(dropins, 0755), 0);
+	snprintf(path, sizeof(path), "%s/10-a.conf", dropins);
+	write_file(path, "", 0);
+	ck_assert_int_eq(chmod(path, 0), 0);
+	if (geteuid() == 0)
+		ck_assert_int_eq(seteuid(65534), 0);
+	snprintf(words, sizeof(words), "%s: cannot be read: Permission denied", path);
+	check_refused("", 0, 0, words);
+	if (getuid() == 0)
+		ck_assert_int_eq(seteuid(0), 0);
+	ck_assert_int_eq(chmod(dropins, 0), 0);
+	ck_assert_int_eq(unlink(file), 0);
+	if (geteuid() == 0)
+		ck_assert_int_eq(seteuid(65534), 0);
+	snprintf(
+		words, sizeof(words), "%s: cannot be read as a folder: Permission denied", dropins);
+	check_refused("", 0, 0, words);
+	if (getuid() == 0)
+		ck_assert_int_eq(seteuid(0), 0);
+	ck_assert_int_eq(chmod(dropins, 0755), 0);
 }
 END_TEST
 
@@ -484,6 +794,7 @@ static void check_manual(const char *manual, const struct config_option *option,
 START_TEST(manual_has_every_option_with_its_default)
 {
 	const struct core_group_knobs none = CORE_GROUP_KNOBS_NONE;
+	const struct core_rule rule = { 0 };
 	char *manual = read_source("docs/ballastd.conf.5.scd");
 	struct config *config = NULL;
 
@@ -492,6 +803,8 @@ START_TEST(manual_has_every_option_with_its_default)
 		check_manual(manual, &config_options[i], config);
 	for (size_t i = 0; i < nr_config_group_options; i++)
 		check_manual(manual, &config_group_options[i], &none);
+	for (size_t i = 0; i < nr_config_rule_options; i++)
+		check_manual(manual, &config_rule_options[i], &rule);
 	config_free(config);
 	free(manual);
 }
@@ -504,12 +817,22 @@ int main(void)
 	SRunner *sr;
 	int failed;
 
-	tcase_add_checked_fixture(tc, setup, teardown);
+	tcase_add_checked_fixture(tc, setup, NULL);
 	tcase_add_test(tc, empty_file_is_all_defaults);
 	tcase_add_test(tc, every_option_is_read_and_dumped_alike);
 	tcase_add_test(tc, values_are_in_the_units_of_their_users);
+	tcase_add_test(tc, dump_of_every_option_at_its_bounds_reads_back_to_the_same);
+	tcase_add_test(tc, dump_of_every_knob_of_a_group_reads_back_to_the_same);
+	tcase_add_test(tc, text_that_a_file_cannot_hold_is_refused);
+	tcase_add_test(tc, mistakes_beyond_the_bound_are_counted);
+	tcase_add_test(tc, mistake_does_not_speak_to_the_terminal);
+	tcase_add_test(tc, dropin_that_leads_nowhere_is_refused);
+	tcase_add_test(tc, folder_of_dropins_that_is_none_is_refused);
+	tcase_add_test(tc, dropin_that_may_not_be_read_is_refused);
 	tcase_add_loop_test(
 		tc, mistake_is_refused_with_file_and_line, 0, sizeof(refused) / sizeof(refused[0]));
+	tcase_add_test(tc, rules_keep_the_order_of_the_files_and_what_they_do_not_say_is_not_set);
+	tcase_add_test(tc, dropin_adds_to_a_rule_in_its_place);
 	tcase_add_test(tc, nul_and_long_lines_are_refused);
 	tcase_add_test(tc, every_mistake_is_told_and_nothing_taken);
 	tcase_add_test(tc, what_is_written_carefully_is_taken);
@@ -521,6 +844,7 @@ int main(void)
 	tcase_add_test(tc, shipped_file_is_the_table);
 	tcase_add_test(tc, manual_has_every_option_with_its_default);
 	suite_add_tcase(suite, tc);
+	scratch_begin();
 	sr = srunner_create(suite);
 	srunner_set_tap(sr, "-");
 	srunner_run_all(sr, CK_SILENT);

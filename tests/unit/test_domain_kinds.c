@@ -70,11 +70,12 @@ END_TEST
 START_TEST(elements_of_another_namespace_are_no_kind)
 {
 	ck_assert_int_eq(
-		domxml_parse("<domain><name>a</name><memory>1048576</memory>"
-			     "<metadata><x:o xmlns:x='urn:x'><memoryBacking><locked/></memoryBacking>"
-			     "<launchSecurity type='sev'/></x:o></metadata>"
-			     "<memoryBacking><x:locked xmlns:x='urn:x'/></memoryBacking>"
-			     "<devices><y:hostdev xmlns:y='urn:y' type='pci'/></devices></domain>",
+		domxml_parse(
+			"<domain><name>a</name><memory>1048576</memory>"
+			"<metadata><x:o xmlns:x='urn:x'><memoryBacking><locked/></memoryBacking>"
+			"<launchSecurity type='sev'/></x:o></metadata>"
+			"<memoryBacking><x:locked xmlns:x='urn:x'/></memoryBacking>"
+			"<devices><y:hostdev xmlns:y='urn:y' type='pci'/></devices></domain>",
 			&info),
 		0);
 	ck_assert_uint_eq(info.kinds, 0);
@@ -118,8 +119,8 @@ int main(void)
 	int failed;
 
 	tcase_set_timeout(tc, 60);
-	tcase_add_loop_test(tc, every_kind_is_read_from_its_description, 0,
-		sizeof(files) / sizeof(files[0]));
+	tcase_add_loop_test(
+		tc, every_kind_is_read_from_its_description, 0, sizeof(files) / sizeof(files[0]));
 	tcase_add_test(tc, elements_of_another_namespace_are_no_kind);
 	tcase_add_test(tc, a_description_of_4_megabytes_is_read_and_one_of_40_refused);
 	suite_add_tcase(suite, tc);

@@ -9,7 +9,6 @@
 #include <string.h>
 
 static struct world w;
-static const struct memcg_knobs none = { PAGES_UNLIMITED, 0, 0, PAGES_UNLIMITED };
 static const struct memcg_knobs zero = { 0, 0, 0, PAGES_UNLIMITED };
 
 static void setup(void)
@@ -35,9 +34,10 @@ static void attrs(uint64_t id, uint64_t maximum)
 }
 
 static const enum engine_vm_state takes_nothing[] = { ENGINE_VM_INCOMING, ENGINE_VM_MIGRATING,
-	ENGINE_VM_POSTCOPY, ENGINE_VM_SAVING, ENGINE_VM_SNAPSHOT, ENGINE_VM_BACKUP, ENGINE_VM_LOCKED,
-	ENGINE_VM_HUGE_PAGES, ENGINE_VM_PINNED, ENGINE_VM_ENCRYPTED, ENGINE_VM_VIRTIO_MEM,
-	ENGINE_VM_PAUSED, ENGINE_VM_NO_DEVICE, ENGINE_VM_NO_DRIVER, ENGINE_VM_ARRIVING };
+	ENGINE_VM_POSTCOPY, ENGINE_VM_SAVING, ENGINE_VM_SNAPSHOT, ENGINE_VM_BACKUP,
+	ENGINE_VM_LOCKED, ENGINE_VM_HUGE_PAGES, ENGINE_VM_PINNED, ENGINE_VM_ENCRYPTED,
+	ENGINE_VM_VIRTIO_MEM, ENGINE_VM_PAUSED, ENGINE_VM_NO_DEVICE, ENGINE_VM_NO_DRIVER,
+	ENGINE_VM_ARRIVING };
 
 /* BR-17, BR-107, BR-108, BR-79: classified before any call. */
 START_TEST(nothing_is_ever_asked_of_those_that_give_nothing)

@@ -514,8 +514,76 @@ END_TEST
 
 /* ---- what fails ---- */
 
+START_TEST(knobs_go_into_the_live_element_and_the_stored_one_each_as_it_is)
+{
+	struct hv_knobs_change change = { .set = { .has_low = true, .low = 1536 * MIB },
+		.clear = HV_KNOB_MIN };
+	struct hv_call call = make(HV_KNOBS, web);
+
+	call.change = &change;
+	web->persistent = true;
+	strcpy(web->memory[0], "<memory soft-limit='2GiB' min='1GiB' colour='red'/>");
+	strcpy(web->memory[1], "<memory max='4GiB'/>");
+	open_backend();
+	ck_assert_int_eq(hv_libvirt.submit(hv, &call), 0);
+	expect_done(answer_to(call.token), 0);
+	/* What nobody knows and what was not named stay. */
+	ck_assert_str_eq(
+		web->memory[0], "<memory soft-limit=\"2GiB\" colour=\"red\" low=\"1536MiB\"/>");
+	ck_assert_str_eq(web->memory[1], "<memory max=\"4GiB\" low=\"1536MiB\"/>");
+	ck_assert_uint_eq(fake_count(FAKE_SET_MEMORY_FLAGS), 0);
+
+	/* The live one cannot be written: the stored one is as it was. */
+	change.set.low = MIB;
+	fake_fail(FAKE_SET_METADATA, VIR_ERR_OPERATION_INVALID);
+	call = make(HV_KNOBS, web);
+	call.change = &change;
+	ck_assert_int_eq(hv_libvirt.submit(hv, &call), 0);
+	expect_done(answer_to(call.token), -ESRCH);
+	ck_assert_str_eq(web->memory[1], "<memory max=\"4GiB\" low=\"1536MiB\"/>");
+	fake_fail(FAKE_SET_METADATA, 0);
+
+	/* A contradiction in either is refused before anything is written. */
+	change = (struct hv_knobs_change){ .set = { .has_min = true, .min = 5120 * MIB } };
+	call = make(HV_KNOBS, web);
+	call.change = &change;
+	ck_assert_int_eq(hv_libvirt.submit(hv, &call), 0);
+	expect_done(answer_to(call.token), -EINVAL);
+	ck_assert_ptr_null(strstr(web->memory[0], "min"));
+
+	/* An element that says nothing goes. */
+	strcpy(web->memory[0], "<memory max='4GiB'/>");
+	strcpy(web->memory[1], "<memory max='4GiB'/>");
+	change = (struct hv_knobs_change){ .clear = HV_KNOB_MAX };
+	call = make(HV_KNOBS, web);
+	call.change = &change;
+	ck_assert_int_eq(hv_libvirt.submit(hv, &call), 0);
+	expect_done(answer_to(call.token), 0);
+	ck_assert_str_eq(web->memory[0], "");
+	ck_assert_str_eq(web->memory[1], "");
+}
+END_TEST
+
+START_TEST(knobs_of_a_transient_domain_are_live_only)
+{
+	struct hv_knobs_change change = { .set = { .has_soft_limit = true,
+						  .soft_limit = HV_UNLIMITED } };
+	struct hv_call call = make(HV_KNOBS, web);
+
+	call.change = &change;
+	web->persistent = false;
+	open_backend();
+	ck_assert_int_eq(hv_libvirt.submit(hv, &call), 0);
+	expect_done(answer_to(call.token), 0);
+	ck_assert_str_eq(web->memory[0], "<memory soft-limit=\"none\"/>");
+	ck_assert_str_eq(web->memory[1], "");
+}
+END_TEST
+
 START_TEST(every_call_is_answered_once_whatever_fails)
 {
+	const struct hv_knobs_change nothing = { 0 };
+
 	for (int which = FAKE_ALL_STATS; which < FAKE_KEEPALIVE; which++) {
 		for (int code = VIR_ERR_INTERNAL_ERROR; code <= VIR_ERR_AUTH_UNAVAILABLE;
 			code += 7) {
@@ -529,6 +597,7 @@ START_TEST(every_call_is_answered_once_whatever_fails)
 
 				call.target = call.ceiling = 64 * MIB;
 				call.period_s = 1;
+				call.change = &nothing;
 				ck_assert_int_eq(hv_libvirt.submit(hv, &call), 0);
 				event = answer_to(call.token);
 				ck_assert(event.error <= 0);
@@ -636,13 +705,13 @@ END_TEST
 START_TEST(so_many_hung_calls_end_new_ones_until_they_return)
 {
 	static struct libvirt_calls impatient;
-	struct fake_domain *stuck[LV_HUNG_MAX];
-	uint64_t tokens[LV_HUNG_MAX];
+	struct fake_domain *stuck[HV_MAX_HUNG];
+	uint64_t tokens[HV_MAX_HUNG];
 	struct hv_event event;
 	struct hv_call call;
 	int r = 0;
 
-	for (unsigned int i = 0; i < LV_HUNG_MAX; i++) {
+	for (unsigned int i = 0; i < HV_MAX_HUNG; i++) {
 		stuck[i] = fake_add("stuck");
 		stuck[i]->hangs = true;
 	}
@@ -651,9 +720,9 @@ START_TEST(so_many_hung_calls_end_new_ones_until_they_return)
 	open_with(&impatient);
 	event = wait_for(HV_EVENT_UP);
 	hv_event_clear(&event);
-	for (unsigned int i = 0; i < LV_HUNG_MAX; i++)
+	for (unsigned int i = 0; i < HV_MAX_HUNG; i++)
 		tokens[i] = submit(HV_STATS, stuck[i]);
-	wait_hanging(LV_HUNG_MAX);
+	wait_hanging(HV_MAX_HUNG);
 	for (unsigned int i = 0; i < PATIENCE_MS / 2 && r == 0; i++) {
 		call = make(HV_STATS, db);
 		r = hv_libvirt.submit(hv, &call);
@@ -672,9 +741,9 @@ START_TEST(so_many_hung_calls_end_new_ones_until_they_return)
 	ck_assert_int_eq(event.error, 0);
 	hv_event_clear(&event);
 	fake_release();
-	for (unsigned int i = 0; i < LV_HUNG_MAX; i++) {
+	for (unsigned int i = 0; i < HV_MAX_HUNG; i++) {
 		event = wait_for(HV_EVENT_STATS);
-		ck_assert(event.token >= tokens[0] && event.token <= tokens[LV_HUNG_MAX - 1]);
+		ck_assert(event.token >= tokens[0] && event.token <= tokens[HV_MAX_HUNG - 1]);
 		hv_event_clear(&event);
 	}
 	event = ask(HV_STATS, db);
@@ -685,21 +754,21 @@ END_TEST
 
 START_TEST(calls_that_waited_behind_hung_ones_are_answered_too)
 {
-	struct fake_domain *stuck[LV_WORKERS];
+	struct fake_domain *stuck[HV_WORKERS];
 	struct hv_event event;
 	uint64_t waited;
 
-	for (unsigned int i = 0; i < LV_WORKERS; i++) {
+	for (unsigned int i = 0; i < HV_WORKERS; i++) {
 		stuck[i] = fake_add("stuck");
 		stuck[i]->hangs = true;
 	}
 	open_backend();
-	for (unsigned int i = 0; i < LV_WORKERS; i++)
+	for (unsigned int i = 0; i < HV_WORKERS; i++)
 		submit(HV_STATS, stuck[i]);
 	waited = submit(HV_STATS, db);
-	wait_hanging(LV_WORKERS);
+	wait_hanging(HV_WORKERS);
 	fake_release();
-	for (unsigned int i = 0; i < LV_WORKERS; i++) {
+	for (unsigned int i = 0; i < HV_WORKERS; i++) {
 		event = wait_for(HV_EVENT_STATS);
 		waited = event.token == waited ? 0 : waited;
 		hv_event_clear(&event);
@@ -1214,7 +1283,8 @@ int main(void)
 	tcase_add_checked_fixture(tc, setup, teardown);
 	tcase_set_timeout(tc, 60);
 	tcase_add_test(tc, a_job_is_told_with_the_statistics);
-	tcase_add_test(tc, a_libvirt_without_jobs_says_so_once_and_statistics_are_read_all_the_same);
+	tcase_add_test(
+		tc, a_libvirt_without_jobs_says_so_once_and_statistics_are_read_all_the_same);
 	tcase_add_test(tc, no_target_is_set_while_a_job_runs_but_for_a_backup);
 	tcase_add_test(tc, a_throttle_is_lifted_live_where_the_configuration_has_the_limit_too);
 	tcase_add_test(tc, job_events_ask_to_look_anew);
@@ -1232,6 +1302,8 @@ int main(void)
 	tcase_add_test(tc, metadata_and_its_problems_are_told);
 	tcase_add_test(tc, a_description_that_is_garbage_is_an_error);
 	tcase_add_test(tc, statistics_are_bytes_and_unknown_ones_are_not_known);
+	tcase_add_test(tc, knobs_go_into_the_live_element_and_the_stored_one_each_as_it_is);
+	tcase_add_test(tc, knobs_of_a_transient_domain_are_live_only);
 	tcase_add_test(tc, the_period_is_set_live);
 	tcase_add_test(tc, the_ceiling_is_recorded_before_the_target_and_only_when_it_is_another);
 	tcase_add_test(tc, a_note_that_cannot_be_read_is_written_anew);
