@@ -15,9 +15,12 @@ cd "$(dirname "$(readlink -f "$0")")/../.."
 # What a target is made of, beside itself; then what it links.
 sources() {
 	case $1 in
-	replay) echo hv/replay.c hv/record_fields.c common/json.c policy/*.c -- json-c ;;
+	replay) echo hv/replay.c hv/record_fields.c common/{json,text}.c policy/*.c -- json-c ;;
+	control) echo hv/ballastd/{control*,methods,views,pauses}.c hv/core*.c hv/{lane,hv}.c \
+		hv/sim/{sim,queue,answer,guest,guest_step}.c common/{json,nearest,size,text}.c \
+		policy/*.c tests/unit/scratch.c -- json-c libsystemd ;;
 	size) echo common/size.c -- ;;
-	config) echo hv/ballastd/config*.c hv/core*.c hv/lane.c hv/hv.c common/{size,nearest}.c policy/*.c -- inih ;;
+	config) echo hv/ballastd/config*.c hv/core*.c hv/lane.c hv/hv.c common/{size,nearest,text}.c policy/*.c -- inih ;;
 	domxml) echo hv/libvirt/domxml.c hv/hv.c common/size.c -- libxml-2.0 ;;
 	*) return 1 ;;
 	esac
