@@ -36,34 +36,81 @@ void core_config_default(struct core_config *ret_config)
 	*ret_config = config;
 }
 
-static void free_groups(struct core_group_knobs *groups, size_t nr)
+/* The parts of a configuration that are its own. */
+static void free_owned(struct core_config *config)
 {
-	for (size_t i = 0; groups && i < nr; i++)
-		free(groups[i].path);
-	free(groups);
+	for (size_t i = 0; config->groups && i < config->nr_groups; i++)
+		free(config->groups[i].path);
+	for (size_t i = 0; config->rules && i < config->nr_rules; i++)
+		core_rule_clear(&config->rules[i]);
+	free(config->groups);
+	free(config->rules);
+	config->groups = NULL;
+	config->rules = NULL;
+	config->nr_groups = config->nr_rules = 0;
 }
 
-static int copy_groups(const struct core_config *config, struct core_group_knobs **ret_groups)
+void core_rule_clear(struct core_rule *rule)
 {
-	struct core_group_knobs *groups;
+	free(rule->name);
+	free(rule->match_name);
+	free(rule->match_uuid);
+	free(rule->match_group);
+	hv_knobs_clear(&rule->knobs);
+}
 
-	*ret_groups = NULL;
-	if (config->nr_groups == 0)
-		return 0;
-	groups = calloc(config->nr_groups, sizeof(*groups));
-	if (!groups)
-		return -ENOMEM;
-	for (size_t i = 0; i < config->nr_groups; i++) {
-		groups[i].knobs = config->groups[i].knobs;
-		groups[i].manage = config->groups[i].manage;
-		groups[i].path = strdup(config->groups[i].path);
-		if (!groups[i].path) {
-			free_groups(groups, i);
-			return -ENOMEM;
-		}
+static int copy_text(const char *text, char **ret_copy)
+{
+	*ret_copy = text ? strdup(text) : NULL;
+	return text && !*ret_copy ? -ENOMEM : 0;
+}
+
+/* What it has of the copy stays with it, whatever fails. */
+static int copy_rule(const struct core_rule *rule, struct core_rule *copy)
+{
+	int r;
+
+	copy->enforce = rule->enforce;
+	r = copy_text(rule->name, &copy->name);
+	if (r == 0)
+		r = copy_text(rule->match_name, &copy->match_name);
+	if (r == 0)
+		r = copy_text(rule->match_uuid, &copy->match_uuid);
+	if (r == 0)
+		r = copy_text(rule->match_group, &copy->match_group);
+	if (r == 0)
+		r = hv_knobs_copy(&rule->knobs, &copy->knobs);
+	return r;
+}
+
+/* config with parts of its own. -ENOMEM: nothing. */
+static int copy_config(const struct core_config *config, struct core_config *ret_copy)
+{
+	struct core_config copy = *config;
+	int r = -ENOMEM;
+
+	copy.groups = NULL;
+	copy.rules = NULL;
+	if (config->nr_groups > 0 &&
+		!(copy.groups = calloc(config->nr_groups, sizeof(*copy.groups))))
+		goto fail;
+	if (config->nr_rules > 0 && !(copy.rules = calloc(config->nr_rules, sizeof(*copy.rules))))
+		goto fail;
+	r = 0;
+	for (size_t i = 0; i < config->nr_groups && r == 0; i++) {
+		copy.groups[i] = config->groups[i];
+		copy.groups[i].path = NULL;
+		r = copy_text(config->groups[i].path, &copy.groups[i].path);
 	}
-	*ret_groups = groups;
+	for (size_t i = 0; i < config->nr_rules && r == 0; i++)
+		r = copy_rule(&config->rules[i], &copy.rules[i]);
+	if (r < 0)
+		goto fail;
+	*ret_copy = copy;
 	return 0;
+fail:
+	free_owned(&copy);
+	return r;
 }
 
 /* Intervals that are not 0; else a step would never end. */
@@ -73,20 +120,37 @@ static bool check_times(const struct core_config *config)
 	       config->tick_min_us && config->tick_max_us && config->resync_us && config->lane_us;
 }
 
+static bool check(const struct core_config *config)
+{
+	return check_times(config) && (config->pool_host || config->pool_size > 0);
+}
+
+/* A set size is known at once; the host's is when it was read. */
+static void set_pool(struct core *core)
+{
+	if (core->config.pool_host)
+		return;
+	core->pool = (struct engine_pool){ 0 };
+	core->pool.known = core_pages_down(core->config.pool_size, &core->pool.size);
+	core->pool_changed = true;
+}
+
 int core_new(
 	const struct core_config *config, const struct hv_backend *backend, struct core **ret_core)
 {
 	struct core *core;
 	int r;
 
-	if (!check_times(config) || (!config->pool_host && config->pool_size == 0))
+	if (!check(config))
 		return -EINVAL;
 	core = calloc(1, sizeof(*core));
 	if (!core)
 		return -ENOMEM;
-	core->config = *config;
-	core->config.groups = NULL;
-	core->config.nr_groups = 0;
+	r = copy_config(config, &core->config);
+	if (r < 0) {
+		free(core);
+		return r;
+	}
 	core->config.engine.loosens = backend->loosens;
 	core->config.engine.granule = pages_max(backend->granule / POLICY_PAGE_SIZE, 1);
 	core->backend = backend->name;
@@ -94,25 +158,64 @@ int core_new(
 	core->next_token = core->next_job = 1;
 	core->engine_next = CORE_NEVER;
 
-	r = copy_groups(config, &core->config.groups);
-	if (r < 0)
-		goto fail;
-	core->config.nr_groups = config->nr_groups;
 	r = engine_new(&core->config.engine, &core->engine);
 	if (r < 0)
 		goto fail;
 	r = core_group_get(core, "/", &core->root);
 	if (r < 0)
 		goto fail;
-	if (!config->pool_host) {
-		core->pool.known = core_pages_down(config->pool_size, &core->pool.size);
-		core->pool_changed = true;
-	}
+	set_pool(core);
 	*ret_core = core;
 	return 0;
 fail:
 	core_free(core);
 	return r;
+}
+
+/* Where nothing may be asked any more, nothing is that was decided before. */
+static void stop_acting(struct core *core)
+{
+	struct core_vm *vm, *next;
+
+	HASH_ITER (hh, core->vms, vm, next)
+		core_vm_drop_target(core, vm, -ECANCELED);
+}
+
+int core_set_config(struct core *core, uint64_t now, const struct core_config *config)
+{
+	struct core_config copy;
+	struct core_vm *vm, *next;
+	int r;
+
+	if (!check(config))
+		return -EINVAL;
+	r = copy_config(config, &copy);
+	if (r < 0)
+		return r;
+	copy.log = core->config.log;
+	copy.log_ctx = core->config.log_ctx;
+	copy.engine.loosens = core->config.engine.loosens;
+	copy.engine.granule = core->config.engine.granule;
+	r = engine_set_config(core->engine, &copy.engine);
+	if (r < 0) {
+		free_owned(&copy);
+		return r;
+	}
+	free_owned(&core->config);
+	core->config = copy;
+	core->changed = true;
+	if (copy.pool_host && !core->pool.host) {
+		core->pool = (struct engine_pool){ .host = true };
+		core->pool_changed = true;
+	}
+	core->host.wake = copy.pool_host;
+	set_pool(core);
+	if (!copy.engine.act)
+		stop_acting(core);
+	core_group_review(core);
+	HASH_ITER (hh, core->vms, vm, next)
+		core_vm_review(core, vm, now);
+	return 0;
 }
 
 void core_free(struct core *core)
@@ -127,7 +230,7 @@ void core_free(struct core *core)
 	HASH_ITER (hh, core->groups, group, next_group)
 		core_group_free(core, group);
 	engine_free(core->engine);
-	free_groups(core->config.groups, core->config.nr_groups);
+	free_owned(&core->config);
 	core_input_free(&core->input);
 	free(core->paused_vms);
 	free(core);
@@ -152,6 +255,27 @@ void core_on_tick(struct core *core, core_tick_fn *tick, core_name_fn *name, voi
 			name(ctx, vm->told.id, &vm->uuid, vm->name);
 }
 
+void core_slept(struct core *core, uint64_t now)
+{
+	struct core_vm *vm, *next;
+
+	core_say(core, CORE_LOG_NOTICE, NULL,
+		"time has passed without us (the host slept?): all is read anew before anything is "
+		"decided");
+	HASH_ITER (hh, core->vms, vm, next) {
+		if (vm->gone)
+			continue;
+		core_vm_forget_stats(vm, now);
+		vm->life++; /* what is out was asked before */
+		/* Nobody could have answered meanwhile. */
+		if (vm->lane.busy && !vm->lane.late)
+			vm->lane.since = now;
+		core_vm_assess(core, vm, now);
+	}
+	core->list.wake = core->process.wake = core->host.wake = true;
+	core->resync_due = now;
+}
+
 static void run_due_vms(struct core *core, uint64_t now)
 {
 	/* Each is put behind the others with a later time: every VM comes at most once. */
@@ -166,6 +290,8 @@ int core_step(struct core *core, uint64_t now, const struct hv_call **ret_calls,
 	int r = 0;
 
 	core->now = now;
+	if (core->expected && now > core->expected && now - core->expected > core->config.lane_us)
+		core_slept(core, now);
 	core_check_lanes(core, now);
 	run_due_vms(core, now);
 	if (core_tick_due(core) <= now)
@@ -175,6 +301,6 @@ int core_step(struct core *core, uint64_t now, const struct hv_call **ret_calls,
 	*ret_nr = core_collect_calls(core, now);
 	next = core_calls_due(core);
 	tick = core_tick_due(core);
-	*ret_next = next < tick ? next : tick;
+	*ret_next = core->expected = next < tick ? next : tick;
 	return r;
 }

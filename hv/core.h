@@ -36,6 +36,21 @@ struct core_group_knobs {
 #define CORE_GROUP_KNOBS_NONE                                                                      \
 	((struct core_group_knobs){ .knobs = MEMCG_KNOBS_NONE, .manage = HV_MANAGE_ACT })
 
+/*
+ * A rule of the configuration: knobs for the VMs that it matches. Of several that match the first
+ * that says a knob counts, for that knob.
+ */
+struct core_rule {
+	char *name;
+	/* Globs, NULL: any. The group is the one that metadata or partition say. */
+	char *match_name, *match_uuid, *match_group;
+	bool enforce; /* metadata and memtune may not say more than this: see core_knob_said */
+	struct hv_knobs knobs;
+};
+
+/* Frees what it owns, and not it. */
+void core_rule_clear(struct core_rule *rule);
+
 struct core_config {
 	struct engine_config engine; /* loosens and granule are set from the backend */
 
@@ -46,13 +61,16 @@ struct core_config {
 
 	unsigned int default_soft_limit_percent; /* of a VM's maximum; 0: none */
 	bool guest_swap;
-	uint64_t max_rate;   /* pages a second that a VM is asked; 0: any */
-	bool trust;	     /* an agent's floor may rise over the soft limit */
-	bool observe_stats;  /* statistics are switched on in observe mode too */
-	uint64_t others_max; /* bytes that others on the host may take; 0: any */
+	uint64_t max_rate;     /* pages a second that a VM is asked; 0: any */
+	bool trust;	       /* an agent's floor may rise over the soft limit */
+	bool observe_stats;    /* statistics are switched on in observe mode too */
+	uint64_t others_max;   /* bytes that others on the host may take; 0: any */
+	bool memtune_takeover; /* lift the live limits that throttle VMs; in act mode */
 
 	struct core_group_knobs *groups;
 	size_t nr_groups;
+	struct core_rule *rules; /* in the order in which they are tried */
+	size_t nr_rules;
 
 	/* Times, microseconds; see core_config_default() for the reasons. */
 	uint64_t pool_fast_us, pool_slow_us, vm_us, tick_min_us, tick_max_us, resync_us, lane_us;
@@ -80,6 +98,11 @@ typedef void core_name_fn(void *ctx, uint64_t id, const struct hv_uuid *uuid, co
 int core_new(
 	const struct core_config *config, const struct hv_backend *backend, struct core **ret_core);
 void core_free(struct core *core);
+/*
+ * From now on this configuration; log and its ctx stay. The knobs of all VMs and groups are
+ * resolved anew. -EINVAL as core_new(), -ENOMEM: nothing has changed.
+ */
+int core_set_config(struct core *core, uint64_t now, const struct core_config *config);
 void core_on_tick(struct core *core, core_tick_fn *tick, core_name_fn *name, void *ctx);
 
 /* Takes an event; it stays the caller's to clear. Never fails: what cannot be kept is logged. */
@@ -87,6 +110,13 @@ void core_event(struct core *core, uint64_t now, const struct hv_event *event);
 
 /* A call that core_step() gave could not be submitted. */
 void core_not_submitted(struct core *core, const struct hv_call *call);
+
+/*
+ * The host slept, or stood still: what was read before says nothing about now, and nothing is
+ * decided on it. core_step() finds out by itself where time went on meanwhile; a clock that stands
+ * still during a sleep needs this.
+ */
+void core_slept(struct core *core, uint64_t now);
 
 /*
  * Runs what is due. *ret_calls are valid until the next step; *ret_next: step again by then.
@@ -133,11 +163,14 @@ struct core_vm_view {
 	struct hv_uuid uuid;
 	const char *name;
 	const char *group;	 /* path */
-	const char *soft_source; /* "metadata", "memtune", "default", "none" */
+	const char *soft_source; /* "metadata", "memtune", "rule", "default", "none" */
 	enum hv_manage manage;
 	bool answering;
 	bool contended;	  /* somebody else moved its balloon up, lately */
 	uint64_t samples; /* balloon statistics read since it was adopted */
+	/* Bits 1 << enum engine_vm_state: all that apply beside the one that counts. */
+	uint32_t also;
+	uint64_t throttle, throttled; /* as in struct hv_process; 0: none */
 	struct engine_view engine;
 };
 
@@ -146,6 +179,80 @@ void core_for_each_vm(
 	const struct core *core, bool (*fn)(void *ctx, const struct core_vm_view *vm), void *ctx);
 /* -ENOENT. */
 int core_vm(const struct core *core, uint64_t id, struct core_vm_view *ret_vm);
+
+/* ---- whose word counts ---- */
+
+enum core_knob {
+	CORE_SOFT_LIMIT,
+	CORE_MIN,
+	CORE_LOW,
+	CORE_MAX,
+	CORE_GUEST_SWAP,
+	CORE_MANAGE,
+	CORE_GROUP,
+	CORE_KNOBS,
+};
+
+const char *core_knob_name(enum core_knob knob); /* as the configuration has it: "soft-limit" */
+
+/* In the order of precedence. */
+enum core_source {
+	CORE_FROM_GROUP, /* manage only: the least that a group above it says, where that is less */
+	CORE_FROM_METADATA,
+	CORE_FROM_MEMTUNE, /* the soft limit only */
+	CORE_FROM_RULE,
+	CORE_FROM_PARTITION, /* the group only */
+	CORE_FROM_DEFAULT,
+};
+
+const char *core_source_name(enum core_source source);
+
+/* What one source says of a knob. Texts are valid until the next event or step. */
+struct core_word {
+	enum core_source source;
+	const char *rule;    /* the name of the rule; NULL: of none */
+	bool enforced;	     /* it counts because the others said more than it allows */
+	const char *refused; /* why it does not count whatever else is said; NULL: it may */
+	uint64_t value;	     /* bytes (HV_UNLIMITED: none); yes, no; enum hv_manage */
+	const char *group;   /* of CORE_GROUP; of CORE_FROM_GROUP the group that says it */
+};
+
+#define CORE_WORDS_MAX 6 /* a group, metadata, memtune, a rule that enforces, a rule, default */
+
+/*
+ * All that is said of a knob, the first word that was not refused counts and overrides those behind
+ * it. A rule with enforce stands before metadata and memtune where they say more than it (of a
+ * size: a larger one, or no limit; of the others: anything else), else where any rule stands.
+ */
+struct core_knob_said {
+	struct core_word words[CORE_WORDS_MAX];
+	size_t nr, counts; /* words[counts]; nr > 0 */
+};
+
+#define CORE_WARNINGS_MAX 8
+
+struct core_knobs_view {
+	struct core_knob_said knobs[CORE_KNOBS];
+	char problem[512];		       /* what of the sources was refused; "": nothing */
+	char warnings[CORE_WARNINGS_MAX][256]; /* what counts and does not do what it seems to */
+	size_t nr_warnings;
+};
+/* -ENOENT. */
+int core_vm_knobs(const struct core *core, uint64_t id, struct core_knobs_view *ret_view);
+
+/*
+ * Writes into ballast's own element of the VM's metadata; copied. It is not written yet when this
+ * returns: *ret_change names it in core_change(). Also while only observing: it is the operator who
+ * writes. -ENOENT; -EBUSY: another one is under way; -ENOTCONN; -ETIMEDOUT: the VM does not answer;
+ * -EINVAL with the words in why: what is set does not fit together, or there is no room for it in
+ * the pool. -ENOMEM.
+ */
+int core_set_knobs(struct core *core, uint64_t id, const struct hv_knobs_change *change,
+	uint64_t *ret_change, char *why, size_t size);
+enum core_change_state { CORE_CHANGE_RUNNING, CORE_CHANGE_DONE, CORE_CHANGE_FAILED };
+/* *ret_message: of a failure, valid until the next event or step. The last 64 are remembered. */
+enum core_change_state core_change(
+	const struct core *core, uint64_t change, const char **ret_message);
 
 struct core_group_view {
 	uint64_t id;

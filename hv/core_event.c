@@ -44,6 +44,15 @@ static bool take_name(struct core *core, struct core_vm *vm, const char *name)
 	core_say(core, CORE_LOG_INFO, vm, "is now called '%s'", name);
 	free(vm->name);
 	vm->name = copy;
+	if (vm->has_info) { /* rules go by the name */
+		copy = strdup(name);
+		vm->info_again |= !copy;
+		if (copy) {
+			free(vm->said.name);
+			vm->said.name = copy;
+			core_vm_review(core, vm, core->now);
+		}
+	}
 	if (core->on_name && vm->told.id)
 		core->on_name(core->on_ctx, vm->told.id, &vm->uuid, vm->name);
 	return true;
@@ -76,7 +85,7 @@ static bool take_listed(struct core *core, uint64_t now, const struct hv_listed 
 	if (vm->gone)
 		core_vm_back(core, vm, now, listed);
 	else
-		core_vm_run(core, vm, now, listed->state);
+		core_vm_run(core, vm, now, listed->state, listed->job);
 	return take_name(core, vm, listed->name);
 }
 
@@ -156,12 +165,7 @@ static void on_process(struct core *core, uint64_t now, const struct hv_event *e
 		vm = core_vm_find(core, &event->process.vms[i].uuid);
 		if (!vm || vm->gone)
 			continue;
-		vm->process = event->process.vms[i];
-		if (core_vm_usage(vm) < vm->usage_low)
-			vm->usage_low = core_vm_usage(vm);
-		vm->process_nr = core->process_nr;
-		if (vm->process_mark < core->process_nr)
-			vm->process_seq = vm->lane.applied_seq;
+		core_vm_process(core, vm, now, &event->process.vms[i]);
 	}
 	core->resident = 0;
 	HASH_ITER (hh, core->vms, vm, next) {
@@ -264,6 +268,8 @@ static void call_failed(struct core *core, const struct core_vm *vm, bool *faili
 {
 	if (!core->connected || event->error == -ENOTCONN)
 		return;
+	if (event->error == -ENOENT) /* it has gone, and the next listing says so */
+		return;
 	if (!*failing)
 		core_say(core, CORE_LOG_WARNING, vm, "%s: %s; it is tried again", what,
 			core_error_text(event));
@@ -327,6 +333,16 @@ static void on_target(
 	core_pages_down(call->ceiling, &vm->attrs.ceiling);
 }
 
+static void on_unthrottle(struct core *core, struct core_vm *vm, const struct hv_event *event)
+{
+	if (event->error)
+		core_say(core, CORE_LOG_WARNING, vm, "its throttle cannot be lifted: %s",
+			core_error_text(event));
+	else
+		core_say(core, CORE_LOG_NOTICE, vm,
+			"its live memtune limit was lifted; the configured one is left");
+}
+
 static void on_answer(
 	struct core *core, struct core_slot *slot, uint64_t now, const struct hv_event *event)
 {
@@ -342,6 +358,8 @@ static void on_answer(
 			(now - lane->since) / 1000000);
 		core_vm_drop_target(core, vm, -ETIMEDOUT);
 	}
+	if (lane->call.type == HV_KNOBS)
+		core_change_answer(core, vm, event);
 	if (vm->gone) {
 		core_vm_reap(core, vm);
 		return;
@@ -349,7 +367,9 @@ static void on_answer(
 	if (event->error == -ENOENT) /* gone, or not ready */
 		core->list.wake = true;
 
-	if (slot->id != vm->id || (lane->call.type == HV_STATS && slot->life != vm->life)) {
+	if (lane->call.type == HV_KNOBS) {
+		/* done above, whatever life it was asked in */
+	} else if (slot->id != vm->id || (lane->call.type == HV_STATS && slot->life != vm->life)) {
 		/* Of before: not believed, and asked anew where it was a question. */
 		lane->applied_seq = applied;
 		lane->want_info |= lane->call.type == HV_INFO;
@@ -360,6 +380,8 @@ static void on_answer(
 		on_stats(core, vm, now, event);
 	} else if (lane->call.type == HV_PERIOD) {
 		on_period(core, vm, now, event);
+	} else if (lane->call.type == HV_UNTHROTTLE) {
+		on_unthrottle(core, vm, event);
 	} else {
 		on_target(core, vm, seq, event);
 	}
@@ -397,6 +419,7 @@ static void on_down(struct core *core, uint64_t now, const struct hv_event *even
 	drop_all_targets(core);
 	HASH_ITER (hh, core->vms, vm, next) {
 		core_vm_forget_stats(vm, now);
+		core_change_drop(core, vm, "the connection to the hypervisor is lost");
 		vm->life++; /* what is read over the old connection is old */
 		core_vm_assess(core, vm, now);
 	}
@@ -424,6 +447,9 @@ static void on_changed(struct core *core, const struct hv_uuid *uuid)
 	if (!vm || vm->gone)
 		return;
 	vm->lane.want_info = true;
+	/* What changed may be a job: statistics tell. */
+	if (vm->has_info && vm->balloon && vm->ran)
+		vm->lane.want_stats = true;
 	core_vm_ready(core, vm);
 }
 

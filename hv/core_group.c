@@ -77,11 +77,72 @@ static struct core_group *group_new(
 		core_group_ref(core, parent);
 	}
 	group->parent = parent;
+	if (parent)
+		core_min_add(parent, group->knobs.min);
 	core->nr_groups++;
 	return group;
 fail:
 	core_group_free(core, group);
 	return NULL;
+}
+
+void core_group_review(struct core *core)
+{
+	struct core_group *group, *next;
+
+	HASH_ITER (hh, core->groups, group, next) {
+		struct memcg_knobs knobs = knobs_of(core, group->path);
+		uint64_t booked = group->min_sum;
+
+		if (core_same_knobs(&knobs, &group->knobs))
+			continue;
+		/* Its own min is in the sums above it, as far as it is over those below. */
+		if (group->parent) {
+			core_min_sub(group->parent, pages_max(booked, group->knobs.min));
+			core_min_add(group->parent, pages_max(booked, knobs.min));
+		}
+		group->knobs = knobs;
+		group->retell = core->retell_groups = core->changed = true;
+	}
+}
+
+/* What a group keeps from those above: its min, or what those below it have. */
+static uint64_t kept(const struct core_group *group)
+{
+	return pages_max(group->min_sum, group->knobs.min);
+}
+
+void core_min_add(struct core_group *group, uint64_t pages)
+{
+	for (; group && pages > 0; group = group->parent) {
+		uint64_t before = kept(group);
+
+		group->min_sum += pages;
+		pages = kept(group) - before;
+	}
+}
+
+void core_min_sub(struct core_group *group, uint64_t pages)
+{
+	for (; group && pages > 0; group = group->parent) {
+		uint64_t before = kept(group);
+
+		assert(group->min_sum >= pages);
+		group->min_sum -= pages;
+		pages = before - kept(group);
+	}
+}
+
+uint64_t core_min_room(const struct core *core, const struct core_group *group)
+{
+	const struct engine_pool *pool = &core->pool;
+	uint64_t room = 0;
+
+	if (!pool->known)
+		return PAGES_UNLIMITED;
+	for (; group->parent; group = group->parent)
+		room += pages_sub(group->knobs.min, group->min_sum);
+	return room + pages_sub(pages_sub(pool->size, pool->reserve), group->min_sum);
 }
 
 void core_group_ref(struct core *core, struct core_group *group)

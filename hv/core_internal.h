@@ -12,6 +12,8 @@
  *   core_calls.c   which calls are submitted, and which lanes are late
  *   core_job.c     the operator's requests
  *   core_pause.c   who is not to be asked, and who gets all back
+ *   core_show.c    whose word counts for a VM, and what of it does not do what it seems to
+ *   core_change.c  what operators write into a VM's metadata
  *   core_log.c     what operators read
  *   core_view.c    what they ask
  *
@@ -36,14 +38,12 @@
 #define CORE_MAX_VMS 65536
 /* A group or two for each VM; beyond it VMs are put into "/". */
 #define CORE_MAX_GROUPS 65536
-/* Calls for VMs that are out at a time: a backend has eight workers. */
-#define CORE_WORKERS 8
-/* libvirtd has 20 workers, shared with others, and each hung call holds one of them. */
-#define CORE_MAX_HUNG 4
 /* Statistics that stood still for so many periods are stale. */
 #define CORE_STALE_PERIODS 3
 /* A guest that boots shows its driver within a few seconds, a slow one within a minute. */
 #define CORE_ARRIVE_US UINT64_C(60000000)
+/* A QEMU that runs into its limit so often a second hardly runs: 500,000 in 90 minutes was dead. */
+#define CORE_THROTTLED_HARD 50
 /* What failed and is nobody's deadline is tried again after this. */
 #define CORE_RETRY_US UINT64_C(1000000)
 /* Events come in bursts (three for a reboot): one listing for those within this. */
@@ -52,6 +52,8 @@
 #define CORE_POOL_MOVED_FRACTION 64
 /* Jobs that are remembered, and that run at a time. */
 #define CORE_JOBS 64
+/* Changes of metadata that are remembered. */
+#define CORE_CHANGES 64
 /* Events kept for who takes them; the oldest go. */
 #define CORE_EVENTS 1024
 
@@ -64,6 +66,8 @@ struct core_group {
 	char *path;
 	struct core_group *parent;
 	struct memcg_knobs knobs; /* of the configuration */
+	bool retell;		  /* they have changed since the engine was told */
+	uint64_t min_sum;	  /* pages: what the min of all below it come to */
 	size_t refs;		  /* VMs and groups below; the root has one of its own */
 	bool told;		  /* the engine has it */
 	bool telling, leaving;	  /* is brought, taken back, by the input that is being built */
@@ -81,12 +85,16 @@ struct core_resolved {
 	struct engine_vm_attrs attrs;
 	enum hv_manage manage;	 /* the least of what its metadata and its groups say */
 	const char *soft_source; /* static */
+	struct core_knob_said said[CORE_KNOBS];
 	char group[HV_GROUP_MAX + 1];
 	char problem[512]; /* what was refused, for the operator; "": nothing */
 };
 
-/* -EINVAL: the description has no usable maximum. */
-int core_resolve(const struct core_config *config, const struct hv_info *info,
+/*
+ * A min of more than min_room pages is refused: there is no room for it in the pool. Words point
+ * into config and info. -EINVAL: the description has no usable maximum.
+ */
+int core_resolve(const struct core_config *config, const struct hv_info *info, uint64_t min_room,
 	struct core_resolved *ret_resolved);
 
 /* False where bytes stand for "not told" or do not fit. */
@@ -106,6 +114,9 @@ struct core_vm {
 
 	/* The description. */
 	bool has_info, info_failing;
+	struct hv_info said;	  /* where has_info: the last description, to resolve it again */
+	uint64_t min_booked;	  /* pages, in the sums of group and those above it */
+	uint64_t min_room;	  /* what its min was resolved with */
 	bool info_again;	  /* could not be kept: read it anew */
 	struct memcg_knobs knobs; /* resolved */
 	struct engine_vm_attrs attrs;
@@ -113,13 +124,15 @@ struct core_vm {
 	const char *soft_source;  /* static */
 	struct core_group *group; /* referenced; NULL before the first */
 	bool balloon;
+	unsigned int kinds; /* enum hv_kind */
 	uint64_t period_s;
 	char *problem; /* said last */
 
 	/* Counted up when statistics that are being read are of before: reboot, resume, outage. */
 	unsigned int life;
 	enum hv_run_state run;
-	bool arriving; /* not seen yet: counts in full */
+	enum hv_job listed_job, told_job; /* by its run state; by its last statistics */
+	bool arriving;			  /* not seen yet: counts in full */
 	uint64_t arrived;
 	bool ran;     /* seen to run, or there before us */
 	bool cancel;  /* the engine has to cancel what runs */
@@ -152,6 +165,11 @@ struct core_vm {
 	uint64_t process_seq;
 	uint64_t process_mark; /* the reading of processes that was out when a target returned */
 	uint64_t process_nr;   /* the reading that had it last */
+	uint64_t started;      /* of the process that was seen last; 0: none was */
+	uint64_t throttled_from,
+		throttled_at; /* its counter, when it was last looked at, and when */
+	bool said_throttled, said_throttled_hard;
+	bool lifted; /* its throttle, or it could not be: not tried again */
 
 	/* What became of the newest target. */
 	bool has_result;
@@ -159,6 +177,16 @@ struct core_vm {
 
 	/* Flags of what was said, so that it is said once. */
 	bool said_failed, said_contended, said_short, said_silent;
+
+	/* What an operator writes; the lane and the backend have it until the answer. */
+	struct hv_knobs_change change;
+	uint64_t change_id; /* 0: none */
+
+	/* What warnings were said of. */
+	struct {
+		struct memcg_knobs knobs;
+		uint64_t floor;
+	} warned;
 
 	/* What the engine was told. */
 	struct {
@@ -216,6 +244,13 @@ struct core_input {
 	size_t nr_requests;
 };
 
+/* What became of a change of metadata. */
+struct core_changed {
+	uint64_t id; /* 0: none */
+	enum core_change_state state;
+	char message[256];
+};
+
 struct core {
 	struct core_config config;
 	const char *backend;
@@ -238,7 +273,7 @@ struct core {
 	bool said_too_many, said_name, said_groups;
 
 	struct core_vm *dirty, *due, *ready_urgent, *ready_normal;
-	struct core_slot slots[CORE_WORKERS];
+	struct core_slot slots[HV_WORKERS];
 	bool said_hung;
 
 	struct core_reading list, process, host;
@@ -247,7 +282,8 @@ struct core {
 	uint64_t retry_at;   /* no listing before: the last one failed */
 	uint64_t list_nr, process_nr;
 	uint64_t not_before; /* no calls before: one could not be submitted */
-	struct hv_call calls[CORE_WORKERS + 3];
+	struct hv_call calls[HV_WORKERS + 3];
+	uint64_t expected; /* the step that comes next, at the latest; 0: none was */
 
 	struct engine_pool pool;
 	bool pool_changed;
@@ -258,7 +294,8 @@ struct core {
 	struct engine_pool_view view; /* after the last tick */
 	bool below_min;
 
-	bool changed; /* something for the engine */
+	bool retell_groups; /* of some group */
+	bool changed;	    /* something for the engine */
 	bool ticked;
 	uint64_t ticks, last_tick, engine_next;
 	int tick_error;
@@ -266,6 +303,9 @@ struct core {
 
 	struct core_slotted_job jobs[CORE_JOBS];
 	uint64_t next_job, nr_finished;
+
+	struct core_changed changes[CORE_CHANGES]; /* at id % CORE_CHANGES */
+	uint64_t next_change;
 
 	bool paused;
 	struct hv_uuid *paused_vms;
@@ -284,12 +324,20 @@ struct core_vm *core_vm_by_id(const struct core *core, uint64_t id);
 void core_vm_back(
 	struct core *core, struct core_vm *vm, uint64_t now, const struct hv_listed *listed);
 void core_vm_leave(struct core *core, struct core_vm *vm);
+/* Its process is another one than was seen before: another VM, under the same UUID. */
+void core_vm_anew(struct core *core, struct core_vm *vm, uint64_t now);
+/* Its process, as was read. */
+void core_vm_process(
+	struct core *core, struct core_vm *vm, uint64_t now, const struct hv_process *process);
 /* Frees a VM that is gone, where the engine knows that and no call of it is out. */
 void core_vm_reap(struct core *core, struct core_vm *vm);
 void core_vm_free(struct core *core, struct core_vm *vm);
-void core_vm_run(struct core *core, struct core_vm *vm, uint64_t now, enum hv_run_state run);
+void core_vm_run(struct core *core, struct core_vm *vm, uint64_t now, enum hv_run_state run,
+	enum hv_job job);
 void core_vm_reboot(struct core *core, struct core_vm *vm, uint64_t now);
 void core_vm_info(struct core *core, struct core_vm *vm, uint64_t now, const struct hv_info *info);
+/* Its knobs anew, from what its sources said last: the configuration or its name has changed. */
+void core_vm_review(struct core *core, struct core_vm *vm, uint64_t now);
 void core_vm_stats(
 	struct core *core, struct core_vm *vm, uint64_t now, const struct hv_stats *stats);
 /* What was read before counts as stale until it moves. */
@@ -306,6 +354,8 @@ void core_vm_period(struct core *core, struct core_vm *vm);
 /* Looks whether state or sample differ from what the engine was told. */
 void core_vm_assess(struct core *core, struct core_vm *vm, uint64_t now);
 enum engine_vm_state core_vm_state(const struct core *core, const struct core_vm *vm, uint64_t now);
+/* Bits 1 << state: all that apply. */
+uint32_t core_vm_states(const struct core *core, const struct core_vm *vm, uint64_t now);
 void core_vm_sample(const struct core *core, const struct core_vm *vm, uint64_t now,
 	struct vm_sample *ret_sample);
 bool core_same_knobs(const struct memcg_knobs *a, const struct memcg_knobs *b);
@@ -326,6 +376,15 @@ void core_group_ref(struct core *core, struct core_group *group);
 void core_group_put(struct core *core, struct core_group *group); /* takes NULL */
 void core_group_free(struct core *core, struct core_group *group);
 struct core_group *core_group_by_id(const struct core *core, uint64_t id);
+/* The knobs of all groups anew, where the configuration has changed. */
+void core_group_review(struct core *core);
+/*
+ * What all VMs' and groups' min come to, with pages more or less of a VM in group; and how many
+ * pages more there is room for, PAGES_UNLIMITED where the pool is not known.
+ */
+void core_min_add(struct core_group *group, uint64_t pages);
+void core_min_sub(struct core_group *group, uint64_t pages);
+uint64_t core_min_room(const struct core *core, const struct core_group *group);
 
 /* core_tick.c */
 int core_tick(struct core *core, uint64_t now);
@@ -347,6 +406,16 @@ void core_job_came(struct core *core, uint64_t job, uint64_t pages);
 
 /* core_pause.c */
 bool core_is_paused(const struct core *core, const struct hv_uuid *uuid);
+
+/* core_show.c */
+/* Says what warnings there are, once for each state of its knobs. */
+void core_say_warnings(struct core *core, struct core_vm *vm);
+
+/* core_change.c */
+/* The call that writes came to its end. */
+void core_change_answer(struct core *core, struct core_vm *vm, const struct hv_event *event);
+/* It is not waited for any more: why. One that is out is answered later all the same. */
+void core_change_drop(struct core *core, struct core_vm *vm, const char *why);
 
 /* core_log.c */
 __attribute__((format(printf, 4, 5))) void core_say(const struct core *core,

@@ -32,22 +32,78 @@ static bool no_driver(const struct core *core, const struct core_vm *vm, uint64_
 	return !vm->driver && vm->period_s > 0 && core_vm_watched(core, vm, now);
 }
 
+/* Only what is free is told, by a guest that tells anything. */
+static bool limited(const struct core_vm *vm)
+{
+	return vm->has_stats && (vm->stats.known & HV_STAT_UNUSED) &&
+	       !(vm->stats.known & HV_STAT_USABLE);
+}
+
+static enum hv_job job_of(const struct core_vm *vm)
+{
+	return vm->listed_job ? vm->listed_job : vm->told_job;
+}
+
+/*
+ * All states and when they apply; of those that do the first one counts: first what changes how
+ * the VM is booked, then what allows nothing, then what is only shown.
+ */
+static uint32_t classify(const struct core *core, const struct core_vm *vm, uint64_t now,
+	enum engine_vm_state *ret_first)
+{
+	uint32_t states = 0;
+	enum hv_job job = job_of(vm);
+	/* One that was never seen to run is coming in. */
+	bool here = vm->ran && vm->run != HV_STARTING;
+	const struct {
+		enum engine_vm_state state;
+		bool applies;
+	} all[] = {
+		{ ENGINE_VM_HUGE_PAGES, vm->kinds & HV_KIND_HUGE_PAGES },
+		{ ENGINE_VM_INCOMING, !here && job == HV_JOB_MIGRATION },
+		{ ENGINE_VM_POSTCOPY, job == HV_JOB_POSTCOPY },
+		{ ENGINE_VM_PINNED, vm->kinds & HV_KIND_PINNED },
+		{ ENGINE_VM_LOCKED, vm->kinds & HV_KIND_LOCKED },
+		{ ENGINE_VM_ENCRYPTED, vm->kinds & HV_KIND_ENCRYPTED },
+		{ ENGINE_VM_VIRTIO_MEM, vm->kinds & HV_KIND_VIRTIO_MEM },
+		{ ENGINE_VM_NO_DEVICE, !vm->balloon },
+		{ ENGINE_VM_NOT_ANSWERING, vm->lane.late },
+		{ ENGINE_VM_MIGRATING, here && job == HV_JOB_MIGRATION },
+		{ ENGINE_VM_SAVING, job == HV_JOB_SAVE },
+		{ ENGINE_VM_SNAPSHOT, job == HV_JOB_SNAPSHOT },
+		{ ENGINE_VM_ARRIVING, !here },
+		{ ENGINE_VM_PAUSED, vm->run == HV_PAUSED },
+		{ ENGINE_VM_BACKUP, job == HV_JOB_BACKUP },
+		{ ENGINE_VM_ARRIVING, vm->arriving },
+		{ ENGINE_VM_NO_DRIVER, no_driver(core, vm, now) },
+		{ ENGINE_VM_THROTTLED, vm->process.throttle > 0 },
+		{ ENGINE_VM_LIMITED, limited(vm) },
+		{ ENGINE_VM_STRICT_NUMA, vm->kinds & HV_KIND_STRICT_NUMA },
+		{ ENGINE_VM_RUNNING, true },
+	};
+
+	for (size_t i = sizeof(all) / sizeof(all[0]); i-- > 0;) {
+		if (!all[i].applies)
+			continue;
+		states |= UINT32_C(1) << all[i].state;
+		*ret_first = all[i].state;
+	}
+	return states;
+}
+
 enum engine_vm_state core_vm_state(const struct core *core, const struct core_vm *vm, uint64_t now)
 {
-	if (!vm->balloon)
-		return ENGINE_VM_NO_DEVICE;
-	if (vm->lane.late)
-		return ENGINE_VM_NOT_ANSWERING;
-	/* One that was never seen to run is coming in, from a migration for example. */
-	if (!vm->ran || vm->run == HV_STARTING)
-		return ENGINE_VM_ARRIVING;
-	if (vm->run == HV_PAUSED)
-		return ENGINE_VM_PAUSED;
-	if (vm->arriving)
-		return ENGINE_VM_ARRIVING;
-	if (no_driver(core, vm, now))
-		return ENGINE_VM_NO_DRIVER;
-	return ENGINE_VM_RUNNING;
+	enum engine_vm_state first = ENGINE_VM_RUNNING;
+
+	classify(core, vm, now, &first);
+	return first;
+}
+
+uint32_t core_vm_states(const struct core *core, const struct core_vm *vm, uint64_t now)
+{
+	enum engine_vm_state first;
+
+	return classify(core, vm, now, &first);
 }
 
 typedef bool convert_fn(uint64_t bytes, uint64_t *ret_pages);
@@ -201,7 +257,7 @@ void core_vm_ready(struct core *core, struct core_vm *vm)
 	if (!vm->gone && !lane->busy) {
 		if (lane->want_target)
 			ready = CORE_READY_URGENT;
-		else if (lane->want_info || lane->want_period || lane->want_stats)
+		else if (lane->want_info || lane->change || lane->want_period || lane->want_stats)
 			ready = CORE_READY_NORMAL;
 	}
 	if (vm->ready == ready)

@@ -107,6 +107,27 @@ static int bring_group(struct core_input *input, struct core_group *group)
 	return 0;
 }
 
+/* Those that the engine has and whose knobs have changed. */
+static int tell_groups(struct core *core, struct core_input *input)
+{
+	struct core_group *group, *next;
+
+	if (!core->retell_groups)
+		return 0;
+	HASH_ITER (hh, core->groups, group, next) {
+		struct engine_change change = {
+			.type = ENGINE_GROUP_KNOBS, .id = group->id, .knobs = group->knobs
+		};
+
+		if (!group->retell || !group->told || group->telling)
+			continue;
+		if (add_change(input, &change) < 0)
+			return -ENOMEM;
+		group->telling = true;
+	}
+	return 0;
+}
+
 /* Those that nobody is in. One with a group below it is not idle before that one is gone. */
 static int take_back_groups(struct core *core, struct core_input *input)
 {
@@ -235,7 +256,9 @@ static int build(struct core *core, struct core_input *input)
 		if (r < 0)
 			return r;
 	}
-	r = take_back_groups(core, input);
+	r = tell_groups(core, input);
+	if (r == 0)
+		r = take_back_groups(core, input);
 	if (r < 0)
 		return r;
 	core_job_requests(core, input);
@@ -256,6 +279,9 @@ static void settle_groups(struct core *core, const struct core_input *input, int
 {
 	struct core_group *group, *next;
 
+	/* Those that nobody was told of have nothing to be told again. */
+	core->retell_groups &= error == -ENOMEM;
+	core->changed |= core->retell_groups;
 	for (size_t i = 0; i < input->nr_changes; i++) {
 		const struct engine_change *change = &input->changes[i];
 
@@ -267,6 +293,7 @@ static void settle_groups(struct core *core, const struct core_input *input, int
 		group->telling = false;
 		if (error == -ENOMEM && change->type == ENGINE_GROUP_KNOBS)
 			continue;
+		group->retell = false;
 		group->told = error == 0 || knows(core, group->id);
 	}
 	DL_FOREACH_SAFE(core->idle_groups, group, next)
@@ -280,6 +307,7 @@ static void settle_groups(struct core *core, const struct core_input *input, int
 			continue;
 		}
 		DL_DELETE(core->idle_groups, group);
+		core_min_sub(group->parent, group->knobs.min);
 		core_group_put(core, group->parent);
 		core->nr_groups--;
 		core_group_free(core, group);

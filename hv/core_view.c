@@ -94,11 +94,15 @@ static bool view_vm(
 		.contended = vm->said_contended,
 		.answering = !vm->lane.late,
 		.samples = vm->nr_stats,
+		.throttle = vm->process.throttle,
+		.throttled = vm->process.throttled,
 	};
 
 	if (!vm->told.id || vm->gone || engine_view(core->engine, vm->told.id, &view.engine) < 0)
 		return false;
 	view.group = vm->told.group->path;
+	view.also = core_vm_states(core, vm, core->now) &
+		    ~(UINT32_C(1) << vm->told.state | UINT32_C(1) << ENGINE_VM_RUNNING);
 	*ret_view = view;
 	return true;
 }

@@ -53,6 +53,7 @@ int core_vm_set_id(struct core *core, struct core_vm *vm, uint64_t id)
 static void start_life(struct core *core, struct core_vm *vm, uint64_t now, enum hv_run_state run)
 {
 	vm->run = run;
+	vm->told_job = HV_JOB_NONE;
 	vm->arriving = core->listed || run == HV_STARTING;
 	vm->ran = run == HV_RUNNING || (run == HV_PAUSED && !core->listed);
 	vm->arrived = now;
@@ -85,6 +86,7 @@ int core_vm_add(struct core *core, uint64_t now, const struct hv_listed *listed)
 	lane_init(&vm->lane, &vm->uuid);
 	vm->soft_source = "none";
 	vm->listed = core->list_nr;
+	vm->listed_job = listed->job;
 	vm->usage_low = vm->stats_usage = UINT64_MAX;
 	start_life(core, vm, now, listed->state);
 	return 0;
@@ -99,7 +101,18 @@ void core_vm_back(
 	struct core *core, struct core_vm *vm, uint64_t now, const struct hv_listed *listed)
 {
 	vm->gone = false;
+	vm->listed_job = listed->job;
 	start_life(core, vm, now, listed->state);
+}
+
+/* Its min in the sums of its group and those above. */
+static void book_min(struct core_vm *vm, uint64_t pages)
+{
+	if (!vm->group)
+		return;
+	core_min_sub(vm->group, vm->min_booked);
+	core_min_add(vm->group, pages);
+	vm->min_booked = pages;
 }
 
 static void leave_lists(struct core *core, struct core_vm *vm)
@@ -116,16 +129,23 @@ static void end_life(struct core *core, struct core_vm *vm)
 {
 	struct lane *lane = &vm->lane;
 
+	core_change_drop(core, vm, "the VM has gone");
 	vm->life++;
 	lane->want_info = lane->want_target = lane->want_period = lane->want_stats = false;
+	lane->want_unthrottle = false;
 	lane->applied_seq = vm->stats_seq = vm->process_seq = 0;
+	book_min(vm, 0);
 	core_group_put(core, vm->group);
 	vm->group = NULL;
+	hv_info_clear(&vm->said);
 	vm->has_info = vm->info_failing = vm->info_again = false;
 	vm->stats_failing = vm->target_failing = vm->period_failing = false;
 	vm->has_stats = vm->actual_known = vm->has_result = vm->cancel = vm->release = false;
 	vm->process = (struct hv_process){ 0 };
 	vm->said_failed = vm->said_contended = vm->said_short = vm->said_silent = false;
+	vm->said_throttled = vm->said_throttled_hard = vm->lifted = false;
+	vm->started = vm->throttled_from = vm->throttled_at = 0;
+	vm->kinds = 0;
 	vm->nr_stats = vm->job = 0;
 	vm->actual_high = vm->stats_actual = 0;
 	vm->usage_low = vm->stats_usage = UINT64_MAX;
@@ -146,6 +166,73 @@ void core_vm_leave(struct core *core, struct core_vm *vm)
 		core_vm_reap(core, vm);
 }
 
+void core_vm_anew(struct core *core, struct core_vm *vm, uint64_t now)
+{
+	core_say(core, CORE_LOG_INFO, vm, "was started anew");
+	leave_lists(core, vm);
+	end_life(core, vm);
+	vm->drop = vm->told.id != 0;
+	core_vm_set_id(core, vm, 0);
+	start_life(core, vm, now, vm->run);
+	vm->arriving = true;
+	core_vm_dirty(core, vm);
+}
+
+/* Throttled by its cgroup: a guest that crawls, and whose host side nobody sees working. */
+static void look_at_throttle(struct core *core, struct core_vm *vm, uint64_t now)
+{
+	const struct hv_process *p = &vm->process;
+	char limit[SIZE_TEXT];
+	uint64_t rate;
+
+	if (p->throttle == 0) {
+		vm->said_throttled = vm->said_throttled_hard = vm->lifted = false;
+		vm->throttled_at = 0;
+		return;
+	}
+	if (!vm->said_throttled)
+		core_say(core, CORE_LOG_WARNING, vm,
+			"is throttled: its cgroup has memory.high %s (memtune sets it)",
+			size_format(p->throttle, limit, sizeof(limit)));
+	vm->said_throttled = true;
+	if (core->config.memtune_takeover && core->config.engine.act && vm->has_info &&
+		vm->attrs.act && !vm->lifted) {
+		vm->lifted = vm->lane.want_unthrottle = true;
+		core_vm_ready(core, vm);
+	}
+	if (vm->throttled_at && p->throttled >= vm->throttled_from &&
+		now - vm->throttled_at >= 1000000) {
+		rate = (p->throttled - vm->throttled_from) * 1000000 / (now - vm->throttled_at);
+		if (rate >= CORE_THROTTLED_HARD && !vm->said_throttled_hard)
+			core_say(core, CORE_LOG_ERROR, vm,
+				"runs into memory.high %" PRIu64 " times a second: it hardly runs; "
+				"lift the limit, or set memtune-takeover = yes",
+				rate);
+		vm->said_throttled_hard |= rate >= CORE_THROTTLED_HARD;
+	} else if (vm->throttled_at) {
+		return;
+	}
+	vm->throttled_from = p->throttled;
+	vm->throttled_at = now;
+}
+
+void core_vm_process(
+	struct core *core, struct core_vm *vm, uint64_t now, const struct hv_process *process)
+{
+	if (process->known && process->started) {
+		if (vm->started && vm->started != process->started)
+			core_vm_anew(core, vm, now);
+		vm->started = process->started;
+	}
+	vm->process = *process;
+	if (core_vm_usage(vm) < vm->usage_low)
+		vm->usage_low = core_vm_usage(vm);
+	vm->process_nr = core->process_nr;
+	if (vm->process_mark < core->process_nr)
+		vm->process_seq = vm->lane.applied_seq;
+	look_at_throttle(core, vm, now);
+}
+
 void core_vm_free(struct core *core, struct core_vm *vm)
 {
 	leave_lists(core, vm);
@@ -156,6 +243,8 @@ void core_vm_free(struct core *core, struct core_vm *vm)
 	core->nr_vms--;
 	core_group_put(core, vm->group);
 	core_group_put(core, vm->told.group);
+	hv_info_clear(&vm->said);
+	hv_change_clear(&vm->change);
 	free(vm->problem);
 	free(vm->name);
 	free(vm);
@@ -211,12 +300,19 @@ void core_vm_reboot(struct core *core, struct core_vm *vm, uint64_t now)
 	core_vm_assess(core, vm, now);
 }
 
-void core_vm_run(struct core *core, struct core_vm *vm, uint64_t now, enum hv_run_state run)
+void core_vm_run(
+	struct core *core, struct core_vm *vm, uint64_t now, enum hv_run_state run, enum hv_job job)
 {
 	enum hv_run_state old = vm->run;
 
-	if (run == old)
+	vm->listed_job = job;
+	/* One that ran here and waits for a migration goes; it does not come. */
+	if (run == HV_STARTING && job == HV_JOB_MIGRATION && vm->ran)
+		run = HV_PAUSED;
+	if (run == old) {
+		core_vm_assess(core, vm, now);
 		return;
+	}
 	vm->run = run;
 	if (run == HV_STARTING) {
 		core_vm_reboot(core, vm, now);
@@ -307,6 +403,7 @@ static void change_group(struct core *core, struct core_vm *vm, struct core_grou
 		core_group_put(core, group);
 		return;
 	}
+	book_min(vm, 0);
 	core_group_put(core, vm->group);
 	vm->group = group;
 	if (!vm->told.id)
@@ -321,22 +418,45 @@ static void change_group(struct core *core, struct core_vm *vm, struct core_grou
 	vm->lane.applied_seq = vm->stats_seq = vm->process_seq = 0;
 }
 
-void core_vm_info(struct core *core, struct core_vm *vm, uint64_t now, const struct hv_info *info)
+/*
+ * Resolves what its sources say, and finds its group, with a reference. A min that it had already
+ * is no larger for being said again.
+ */
+static int resolve(struct core *core, struct core_vm *vm, const struct hv_info *info,
+	struct core_resolved *ret_resolved, struct core_group **ret_group)
+{
+	struct core_group *group;
+	int r;
+
+	r = core_resolve(&core->config, info, PAGES_UNLIMITED, ret_resolved);
+	if (r < 0)
+		return r;
+	r = find_group(core, ret_resolved->group, &group);
+	if (r < 0)
+		return r;
+	vm->min_room = core_min_room(core, group);
+	if (vm->group == group)
+		vm->min_room += vm->min_booked;
+	vm->min_room = pages_max(vm->min_room, vm->min_booked);
+	if (ret_resolved->knobs.min > vm->min_room)
+		core_resolve(&core->config, info, vm->min_room, ret_resolved);
+	*ret_group = group;
+	return 0;
+}
+
+/* 0; what resolve() says, and nothing has changed. */
+static int take_info(
+	struct core *core, struct core_vm *vm, uint64_t now, const struct hv_info *info)
 {
 	struct core_resolved resolved;
 	struct core_group *group;
+	int r;
 
-	if (core_resolve(&core->config, info, &resolved) < 0) {
-		if (!vm->info_failing)
-			core_say(core, CORE_LOG_WARNING, vm,
-				"has no maximum memory: it is left alone");
-		vm->info_failing = true;
-		return;
-	}
-	vm->info_again = find_group(core, resolved.group, &group) < 0;
-	if (vm->info_again)
-		return;
+	r = resolve(core, vm, info, &resolved, &group);
+	if (r < 0)
+		return r;
 	change_group(core, vm, group);
+	book_min(vm, resolved.knobs.min);
 	say_description(core, vm, &resolved);
 	say_problem(core, vm, resolved.problem);
 
@@ -347,7 +467,13 @@ void core_vm_info(struct core *core, struct core_vm *vm, uint64_t now, const str
 	if (!vm->has_info)
 		vm->lane.want_stats = info->balloon && vm->ran;
 	core->process.wake |= !vm->has_info; /* it is told to the engine with what it uses */
-	if (!info->balloon) {		     /* fixed size */
+	/* A device that reaches all of its memory was plugged: all of it may be there now. */
+	if (vm->has_info && (info->kinds & ~vm->kinds & HV_KIND_PINNED)) {
+		vm->process.known = false;
+		core->process.wake = true;
+	}
+	vm->kinds = info->kinds;
+	if (!info->balloon) { /* fixed size */
 		core_vm_actual(vm, info->maximum);
 	}
 	vm->knobs = resolved.knobs;
@@ -362,6 +488,42 @@ void core_vm_info(struct core *core, struct core_vm *vm, uint64_t now, const str
 	core_vm_period(core, vm);
 	core_vm_ready(core, vm);
 	core_vm_assess(core, vm, now);
+	return 0;
+}
+
+void core_vm_info(struct core *core, struct core_vm *vm, uint64_t now, const struct hv_info *info)
+{
+	struct hv_info said;
+	int r = hv_info_copy(info, &said);
+
+	if (r == 0) {
+		r = take_info(core, vm, now, info);
+		if (r < 0)
+			hv_info_clear(&said);
+	}
+	vm->info_again = r == -ENOMEM;
+	if (r == -EINVAL) {
+		if (!vm->info_failing)
+			core_say(core, CORE_LOG_WARNING, vm,
+				"has no maximum memory: it is left alone");
+		vm->info_failing = true;
+	}
+	if (r < 0)
+		return;
+	hv_info_clear(&vm->said);
+	vm->said = said;
+}
+
+void core_vm_review(struct core *core, struct core_vm *vm, uint64_t now)
+{
+	struct hv_info said = vm->said;
+
+	if (!vm->has_info || vm->gone)
+		return;
+	/* What ballast itself has changed since is known better than from the description. */
+	said.stats_period_s = vm->period_s;
+	said.ceiling = core_bytes(vm->attrs.ceiling);
+	vm->info_again |= take_info(core, vm, now, &said) == -ENOMEM;
 }
 
 /* ---- statistics ---- */
@@ -401,6 +563,8 @@ void core_vm_stats(
 
 	if (stats->known & HV_STAT_ACTUAL)
 		core_vm_actual(vm, stats->actual);
+	if (stats->job_known)
+		vm->told_job = stats->job;
 	if (moved) {
 		vm->moved = vm->driver = true;
 		vm->moved_at = now;
@@ -465,6 +629,8 @@ void core_vm_due(struct core *core, struct core_vm *vm, uint64_t now)
 	if (vm->again)
 		core_vm_dirty(core, vm);
 	core_vm_assess(core, vm, now);
-	if (vm->told.id)
+	if (vm->told.id) {
 		look_for_silence(core, vm, now);
+		core_say_warnings(core, vm);
+	}
 }

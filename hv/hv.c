@@ -83,6 +83,128 @@ void hv_info_clear(struct hv_info *info)
 	*info = (struct hv_info){ 0 };
 }
 
+void hv_change_clear(struct hv_knobs_change *change)
+{
+	hv_knobs_clear(&change->set);
+	change->clear = 0;
+}
+
+/* ---- copies: one line for each text that hv_info_clear() and hv_knobs_clear() free ---- */
+
+static int copy_text(const char *text, char **ret_copy)
+{
+	if (!text)
+		return 0;
+	*ret_copy = strdup(text);
+	return *ret_copy ? 0 : -ENOMEM;
+}
+
+int hv_knobs_copy(const struct hv_knobs *knobs, struct hv_knobs *ret_copy)
+{
+	struct hv_knobs copy = *knobs;
+	int r;
+
+	copy.group = NULL;
+	r = copy_text(knobs->group, &copy.group);
+	if (r == 0)
+		*ret_copy = copy;
+	return r;
+}
+
+int hv_info_copy(const struct hv_info *info, struct hv_info *ret_copy)
+{
+	struct hv_info copy = *info;
+	int r;
+
+	copy.name = copy.partition = copy.problem = NULL;
+	copy.metadata = copy.memtune = (struct hv_knobs){ 0 };
+	r = copy_text(info->name, &copy.name);
+	if (r == 0)
+		r = copy_text(info->partition, &copy.partition);
+	if (r == 0)
+		r = copy_text(info->problem, &copy.problem);
+	if (r == 0)
+		r = hv_knobs_copy(&info->metadata, &copy.metadata);
+	if (r == 0)
+		r = hv_knobs_copy(&info->memtune, &copy.memtune);
+	if (r < 0)
+		hv_info_clear(&copy);
+	else
+		*ret_copy = copy;
+	return r;
+}
+
+int hv_change_copy(const struct hv_knobs_change *change, struct hv_knobs_change *ret_copy)
+{
+	struct hv_knobs_change copy = { .clear = change->clear };
+	int r = hv_knobs_copy(&change->set, &copy.set);
+
+	if (r == 0)
+		*ret_copy = copy;
+	return r;
+}
+
+int hv_change_apply(const struct hv_knobs_change *change, struct hv_knobs *knobs)
+{
+	const struct hv_knobs *set = &change->set;
+	char *group = NULL;
+
+	if (set->has_group && copy_text(set->group, &group) < 0)
+		return -ENOMEM;
+	if (set->has_group || (change->clear & HV_KNOB_GROUP)) {
+		free(knobs->group);
+		knobs->group = group;
+		knobs->has_group = group;
+	}
+	if (set->has_soft_limit || (change->clear & HV_KNOB_SOFT_LIMIT)) {
+		knobs->has_soft_limit = set->has_soft_limit;
+		knobs->soft_limit = set->soft_limit;
+	}
+	if (set->has_min || (change->clear & HV_KNOB_MIN)) {
+		knobs->has_min = set->has_min;
+		knobs->min = set->min;
+	}
+	if (set->has_low || (change->clear & HV_KNOB_LOW)) {
+		knobs->has_low = set->has_low;
+		knobs->low = set->low;
+	}
+	if (set->has_max || (change->clear & HV_KNOB_MAX)) {
+		knobs->has_max = set->has_max;
+		knobs->max = set->max;
+	}
+	if (set->has_guest_swap || (change->clear & HV_KNOB_GUEST_SWAP)) {
+		knobs->has_guest_swap = set->has_guest_swap;
+		knobs->guest_swap = set->guest_swap;
+	}
+	if (set->has_manage || (change->clear & HV_KNOB_MANAGE)) {
+		knobs->has_manage = set->has_manage;
+		knobs->manage = set->manage;
+	}
+	return 0;
+}
+
+enum hv_event_type hv_answer_of(enum hv_call_type type)
+{
+	switch (type) {
+	case HV_LIST:
+		return HV_EVENT_LISTED;
+	case HV_INFO:
+		return HV_EVENT_INFO;
+	case HV_STATS:
+		return HV_EVENT_STATS;
+	case HV_PERIOD:
+	case HV_TARGET:
+	case HV_UNTHROTTLE:
+	case HV_KNOBS:
+		return HV_EVENT_DONE;
+	case HV_PROCESS:
+		return HV_EVENT_PROCESS;
+	case HV_HOST:
+		return HV_EVENT_HOST;
+	}
+	return HV_EVENT_NONE;
+}
+
 void hv_event_clear(struct hv_event *event)
 {
 	switch (event->type) {

@@ -64,11 +64,38 @@ enum hv_run_state {
 	HV_PAUSED,
 };
 
+/*
+ * What is being done to a VM as a whole. While one runs its memory is somebody else's business: it
+ * is neither cut nor given anything.
+ */
+enum hv_job {
+	HV_JOB_NONE,
+	HV_JOB_MIGRATION, /* away, or, where the VM never ran here, in */
+	HV_JOB_POSTCOPY,  /* a migration that has switched sides, in either direction */
+	HV_JOB_SAVE,	  /* also a dump */
+	HV_JOB_SNAPSHOT,
+	HV_JOB_BACKUP,
+};
+
+/*
+ * Kinds of VMs: what their descriptions say of their memory. Bits; each is shown by its name, and
+ * says what the balloon is worth (core_state.c, and the table of policy/engine.c).
+ */
+enum hv_kind {
+	HV_KIND_HUGE_PAGES = 1u << 0,  /* guest memory is of huge pages: not of the pool */
+	HV_KIND_LOCKED = 1u << 1,      /* memory is locked */
+	HV_KIND_PINNED = 1u << 2,      /* has a VFIO, mdev or vdpa device */
+	HV_KIND_ENCRYPTED = 1u << 3,   /* SEV, SEV-SNP, TDX, protected virtualization */
+	HV_KIND_VIRTIO_MEM = 1u << 4,  /* has a virtio-mem device */
+	HV_KIND_STRICT_NUMA = 1u << 5, /* is bound to nodes of the host; only shown */
+};
+
 /* What a VM is listed with. */
 struct hv_listed {
 	struct hv_uuid uuid;
 	char *name;
 	enum hv_run_state state;
+	enum hv_job job; /* as far as the state tells it; a live migration shows in hv_stats only */
 };
 
 /* One source of knobs; a field that the source does not say is not set. */
@@ -80,6 +107,25 @@ struct hv_knobs {
 	char *group; /* "/prod/web" */
 };
 
+/*
+ * What is to change in ballast's own element of a VM's metadata: what set says is written, what is
+ * in clear goes, all else stays as it is. No knob is in both.
+ */
+enum hv_knob {
+	HV_KNOB_SOFT_LIMIT = 1u << 0,
+	HV_KNOB_MIN = 1u << 1,
+	HV_KNOB_LOW = 1u << 2,
+	HV_KNOB_MAX = 1u << 3,
+	HV_KNOB_GUEST_SWAP = 1u << 4,
+	HV_KNOB_MANAGE = 1u << 5,
+	HV_KNOB_GROUP = 1u << 6,
+};
+
+struct hv_knobs_change {
+	struct hv_knobs set;
+	unsigned int clear; /* enum hv_knob */
+};
+
 /* All of a VM that changes seldom. */
 struct hv_info {
 	struct hv_uuid uuid;
@@ -87,6 +133,7 @@ struct hv_info {
 	uint64_t maximum;	  /* the domain's maximum memory */
 	uint64_t ceiling;	  /* recorded by an earlier ballast; 0: none */
 	bool balloon;		  /* has a balloon device */
+	unsigned int kinds;	  /* enum hv_kind */
 	uint64_t stats_period_s;  /* 0: the statistics are switched off */
 	struct hv_knobs metadata; /* ballast's own element */
 	struct hv_knobs
@@ -112,6 +159,8 @@ struct hv_stats {
 	uint64_t swap_in;     /* bytes since the guest's boot */
 	uint64_t last_update; /* the guest's last answer, seconds of any clock: only its moving
 				 counts */
+	bool job_known;	      /* whether and which job runs was told */
+	enum hv_job job;
 };
 
 /* The host's view of a VM's process. */
@@ -120,6 +169,11 @@ struct hv_process {
 	bool known, swap_known;
 	uint64_t resident, swapped; /* of the guest's memory */
 	uint64_t overhead;	    /* of the process beside it */
+	/* When it started, in any unit: another value is another process; 0: not known. */
+	uint64_t started;
+	/* memory.high of its cgroup, or what v1 has for it; 0: none, or not known. */
+	uint64_t throttle;
+	uint64_t throttled; /* how often it ran into that, since any time */
 };
 
 struct hv_host {
@@ -131,12 +185,26 @@ struct hv_host {
 /* ---- calls ---- */
 
 enum hv_call_type {
-	HV_LIST,    /* all VMs and their states; answered by HV_EVENT_LISTED */
-	HV_INFO,    /* of a VM: HV_EVENT_INFO */
-	HV_STATS,   /* of a VM: HV_EVENT_STATS */
-	HV_PERIOD,  /* switch a VM's statistics on (period_s), live only: HV_EVENT_DONE */
-	HV_TARGET,  /* record the ceiling where it is another, then set the target, live only: DONE
-		     */
+	HV_LIST,   /* all VMs and their states; answered by HV_EVENT_LISTED */
+	HV_INFO,   /* of a VM: HV_EVENT_INFO */
+	HV_STATS,  /* of a VM: HV_EVENT_STATS */
+	HV_PERIOD, /* switch a VM's statistics on (period_s), live only: HV_EVENT_DONE */
+	/*
+	 * Record the ceiling where it is another, then set the target, live only: DONE. -EBUSY: a
+	 * job runs on the VM that takes no target meanwhile.
+	 */
+	HV_TARGET,
+	/*
+	 * Lift the live limit that throttles a VM, and leave the configured one: DONE. -EOPNOTSUPP:
+	 * there is none but the live one, or no such thing at all.
+	 */
+	HV_UNTHROTTLE,
+	/*
+	 * Changes ballast's own element: where the VM runs, and in its stored configuration where
+	 * it has one; whole or not at all. -EINVAL, and nothing was written: min would be over
+	 * max. Never anything else of the configuration. DONE
+	 */
+	HV_KNOBS,
 	HV_PROCESS, /* of all VMs that are not off, together: HV_EVENT_PROCESS. Never hangs. */
 	HV_HOST,    /* the host's memory: HV_EVENT_HOST. Never hangs. */
 };
@@ -147,7 +215,20 @@ struct hv_call {
 	struct hv_uuid uuid;	  /* of a VM's call */
 	uint64_t target, ceiling; /* HV_TARGET, bytes */
 	uint64_t period_s;	  /* HV_PERIOD */
+	/*
+	 * HV_KNOBS. The caller's, who keeps it until the answer was taken or close() has returned;
+	 * a call that may outlive close() has a copy: hv_change_copy().
+	 */
+	const struct hv_knobs_change *change;
 };
+
+/*
+ * Of VMs' calls (all but LIST, INFO, PROCESS and HOST) no more than HV_WORKERS are out at a time,
+ * and with HV_MAX_HUNG of them hung no other is started. libvirtd has twenty workers for all its
+ * clients, and each hung call holds one of them.
+ */
+#define HV_WORKERS  8
+#define HV_MAX_HUNG 4
 
 /* ---- events ---- */
 
@@ -194,9 +275,19 @@ struct hv_event {
 };
 
 /* Frees what the event owns, and makes it HV_EVENT_NONE. */
+/* The type of the event that answers a call; HV_EVENT_NONE: there is no such call. */
+enum hv_event_type hv_answer_of(enum hv_call_type type);
+
 void hv_event_clear(struct hv_event *event);
 void hv_info_clear(struct hv_info *info);
 void hv_knobs_clear(struct hv_knobs *knobs);
+void hv_change_clear(struct hv_knobs_change *change);
+/* Copies that own all they have. -ENOMEM, and *ret_copy is untouched. */
+int hv_info_copy(const struct hv_info *info, struct hv_info *ret_copy);
+int hv_knobs_copy(const struct hv_knobs *knobs, struct hv_knobs *ret_copy);
+int hv_change_copy(const struct hv_knobs_change *change, struct hv_knobs_change *ret_copy);
+/* What the element says after the change: knobs becomes that. -ENOMEM, and it is untouched. */
+int hv_change_apply(const struct hv_knobs_change *change, struct hv_knobs *knobs);
 
 /* ---- the table ---- */
 
@@ -205,6 +296,7 @@ struct hv_params {
 	const char *psi;		/* file to watch, "/proc/pressure/memory"; NULL: none */
 	const char *proc;		/* "/proc" */
 	const struct hv_backend *inner; /* what a wrapper wraps; NULL: it is none */
+	const char *cgroup;		/* "/sys/fs/cgroup", which NULL stands for */
 };
 
 struct hv_backend {

@@ -32,6 +32,10 @@ static bool take_wish(struct lane *lane)
 	if (lane->want_info) {
 		lane->want_info = false;
 		call->type = HV_INFO;
+	} else if (lane->change) {
+		call->type = HV_KNOBS;
+		call->change = lane->change;
+		lane->change = NULL;
 	} else if (lane->want_target) {
 		lane->want_target = false;
 		lane->call_seq = lane->seq;
@@ -42,6 +46,9 @@ static bool take_wish(struct lane *lane)
 		lane->want_period = false;
 		call->type = HV_PERIOD;
 		call->period_s = lane->period_s;
+	} else if (lane->want_unthrottle) {
+		lane->want_unthrottle = false;
+		call->type = HV_UNTHROTTLE;
 	} else if (lane->want_stats) {
 		lane->want_stats = false;
 		call->type = HV_STATS;
@@ -78,8 +85,14 @@ void lane_undo(struct lane *lane)
 		if (lane->seq == lane->call_seq)
 			lane->want_target = true;
 		break;
+	case HV_KNOBS:
+		lane->change = lane->call.change;
+		break;
 	case HV_PERIOD:
 		lane->want_period = true;
+		break;
+	case HV_UNTHROTTLE:
+		lane->want_unthrottle = true;
 		break;
 	default:
 		lane->want_stats = true;

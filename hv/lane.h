@@ -4,8 +4,9 @@
  *
  * Balloon calls may never return (a stopped QEMU hangs them for ever), so a VM has at most one
  * call out, and never a second on top. Wishes are level-triggered: of targets only the newest
- * counts. Their order is fixed: description, target (with its ceiling), statistics' period,
- * statistics. Past its deadline a lane is not answering and costs nothing more until it answers.
+ * counts. Their order is fixed: description, knobs, target (with its ceiling), statistics' period,
+ * lifting a throttle, statistics. Past its deadline a lane is not answering and costs nothing more
+ * until it answers.
  *
  * Pure: now is passed in, no I/O, no allocation. The core's thread only.
  */
@@ -17,8 +18,9 @@
 struct lane {
 	struct hv_uuid uuid;
 	/* wishes */
-	bool want_info, want_period, want_stats, want_target;
-	uint64_t seq, target, ceiling; /* of the newest target */
+	bool want_info, want_period, want_unthrottle, want_stats, want_target;
+	const struct hv_knobs_change *change; /* the owner's, to be written; NULL: none */
+	uint64_t seq, target, ceiling;	      /* of the newest target */
 	uint64_t period_s;
 	/* the call that is out */
 	bool busy;

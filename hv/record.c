@@ -139,6 +139,18 @@ void record_name(void *ctx, uint64_t id, const struct hv_uuid *uuid, const char 
 	end_line(record, r);
 }
 
+void record_new_config(struct record *record, const struct engine_config *config)
+{
+	int r;
+
+	if (record->error != 0)
+		return;
+	fputs("{\"config\":", record->stream);
+	r = record_write(record->stream, &record_config, config);
+	fputc('}', record->stream);
+	end_line(record, r);
+}
+
 int record_error(const struct record *record)
 {
 	return record->error;

@@ -24,6 +24,9 @@ struct record;
 int record_new(FILE *stream, const struct engine_config *config, struct record **ret_record);
 void record_free(struct record *record); /* flushes and closes; takes NULL */
 
+/* The engine has another configuration from the next tick on. */
+void record_new_config(struct record *record, const struct engine_config *config);
+
 /* 0: all that was told is written; else what ended the recording, a negative errno. */
 int record_error(const struct record *record);
 

@@ -147,6 +147,21 @@ static const char *const state_names[] = {
 	[ENGINE_VM_NO_DEVICE] = "no_device",
 	[ENGINE_VM_NO_DRIVER] = "no_driver",
 	[ENGINE_VM_NOT_ANSWERING] = "not_answering",
+	[ENGINE_VM_INCOMING] = "incoming",
+	[ENGINE_VM_MIGRATING] = "migrating",
+	[ENGINE_VM_POSTCOPY] = "postcopy",
+	[ENGINE_VM_SAVING] = "saving",
+	[ENGINE_VM_SNAPSHOT] = "snapshot",
+	[ENGINE_VM_BACKUP] = "backup",
+	[ENGINE_VM_LOCKED] = "locked",
+	[ENGINE_VM_HUGE_PAGES] = "huge_pages",
+	[ENGINE_VM_PINNED] = "pinned",
+	[ENGINE_VM_ENCRYPTED] = "encrypted",
+	[ENGINE_VM_VIRTIO_MEM] = "virtio_mem",
+	[ENGINE_VM_THROTTLED] = "throttled",
+	[ENGINE_VM_LIMITED] = "limited",
+	[ENGINE_VM_STRICT_NUMA] = "strict_numa",
+	[ENGINE_VM_CONTENDED] = "contended",
 };
 _Static_assert(NR(state_names) == ENGINE_VM_STATE_NR, "every state has a name");
 

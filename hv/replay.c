@@ -208,6 +208,24 @@ static int read_tick(struct replay *replay, struct json_object *object)
 	return tick->now < before ? bad(replay, "time goes backwards") : 0;
 }
 
+static int read_config(
+	struct replay *replay, struct json_object *config, struct engine_config *ret_config)
+{
+	return record_read(config, &record_config, ret_config, replay->what);
+}
+
+/* A new configuration while it runs. */
+static int read_new_config(struct replay *replay, struct json_object *config)
+{
+	struct engine_config engine_config;
+	int r = read_config(replay, config, &engine_config);
+
+	if (r < 0)
+		return r;
+	r = engine_set_config(replay->engine, &engine_config);
+	return r == -EINVAL ? bad(replay, "the configuration is none that an engine takes") : r;
+}
+
 static int read_header(struct replay *replay, struct json_object *object)
 {
 	struct json_object *version, *config;
@@ -229,7 +247,7 @@ static int read_header(struct replay *replay, struct json_object *object)
 	}
 	if (!json_object_object_get_ex(object, "config", &config))
 		return bad(replay, "the header has no configuration");
-	r = record_read(config, &record_config, &engine_config, replay->what);
+	r = read_config(replay, config, &engine_config);
 	if (r < 0)
 		return r;
 	r = engine_new(&engine_config, &replay->engine);
@@ -401,12 +419,15 @@ static int run_tick(struct replay *replay)
 
 static int run_line(struct replay *replay, struct json_object *object)
 {
+	struct json_object *config;
 	int r;
 
 	if (!json_object_is_type(object, json_type_object))
 		return bad(replay, "a line is no object");
 	if (!replay->engine)
 		return read_header(replay, object);
+	if (json_object_object_get_ex(object, "config", &config))
+		return read_new_config(replay, config);
 	if (!json_object_object_get_ex(object, "now", NULL))
 		return read_name(replay, object);
 	r = read_tick(replay, object);

@@ -26,6 +26,23 @@ static const struct state_row states[ENGINE_VM_STATE_NR] = {
 	[ENGINE_VM_NO_DEVICE] = { "no balloon device" },
 	[ENGINE_VM_NO_DRIVER] = { "no balloon driver" },
 	[ENGINE_VM_NOT_ANSWERING] = { "not answering" },
+	[ENGINE_VM_INCOMING] = { "incoming", .counts_full = true },
+	/* Cut while it moves, it would arrive cut; and libvirt takes no target then. */
+	[ENGINE_VM_MIGRATING] = { "migrating" },
+	[ENGINE_VM_POSTCOPY] = { "postcopy", .counts_full = true },
+	[ENGINE_VM_SAVING] = { "saving" },
+	[ENGINE_VM_SNAPSHOT] = { "snapshot job" },
+	[ENGINE_VM_BACKUP] = { "backup job" },
+	/* What an earlier cut took from these the host never gained: it goes back. */
+	[ENGINE_VM_LOCKED] = { "locked memory", .receives = true, .fixed = true },
+	[ENGINE_VM_HUGE_PAGES] = { "huge pages", .receives = true, .outside = true },
+	[ENGINE_VM_PINNED] = { "pinned by a device", .receives = true, .fixed = true },
+	[ENGINE_VM_ENCRYPTED] = { "encrypted memory", .receives = true, .fixed = true },
+	[ENGINE_VM_VIRTIO_MEM] = { "virtio-mem" },
+	[ENGINE_VM_THROTTLED] = { "throttled", .gives = true, .receives = true },
+	[ENGINE_VM_LIMITED] = { "statistics limited", .gives = true, .receives = true },
+	[ENGINE_VM_STRICT_NUMA] = { "strict NUMA binding", .gives = true, .receives = true },
+	[ENGINE_VM_CONTENDED] = { "contended", .gives = true, .receives = true },
 };
 
 static const char *const reason_names[] = {

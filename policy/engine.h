@@ -49,8 +49,9 @@ void engine_config_default(struct engine_config *ret_config);
 /* ---- input ---- */
 
 /*
- * What a VM is and does, as far as the balloon is concerned. More kinds come with their names:
- * one row each in the table of engine.c says whether it gives, receives and how it counts.
+ * What a VM is and does, as far as the balloon is concerned: one row each in the table of
+ * engine.c says whether it gives, receives and how it counts. Where several apply the core tells
+ * the one that allows least. A change to one that gives nothing cancels what runs, once.
  */
 enum engine_vm_state {
 	ENGINE_VM_RUNNING,
@@ -59,6 +60,21 @@ enum engine_vm_state {
 	ENGINE_VM_NO_DEVICE,	 /* no balloon: fixed size */
 	ENGINE_VM_NO_DRIVER,	 /* statistics never moved: no driver seen */
 	ENGINE_VM_NOT_ANSWERING, /* its lane is past its deadline */
+	ENGINE_VM_INCOMING,	 /* by migration, does not run here yet: counts in full */
+	ENGINE_VM_MIGRATING,	 /* away from here */
+	ENGINE_VM_POSTCOPY,	 /* its memory is in part still on the other host: counts in full */
+	ENGINE_VM_SAVING,	 /* is being saved or dumped */
+	ENGINE_VM_SNAPSHOT,	 /* a snapshot of it is being taken */
+	ENGINE_VM_BACKUP,	 /* of its disks */
+	ENGINE_VM_LOCKED,	 /* its memory is locked: the host gains nothing by the balloon */
+	ENGINE_VM_HUGE_PAGES,	 /* its memory is in no pool: what the host has less huge pages */
+	ENGINE_VM_PINNED,	 /* a passed-through device may reach all of its memory */
+	ENGINE_VM_ENCRYPTED,	 /* its memory is encrypted, and stays where it is */
+	ENGINE_VM_VIRTIO_MEM,	 /* sized by virtio-mem, which somebody else drives */
+	ENGINE_VM_THROTTLED,   /* its QEMU's cgroup has a finite memory.high; gives and receives */
+	ENGINE_VM_LIMITED,     /* its statistics tell only what is free, as Windows' do */
+	ENGINE_VM_STRICT_NUMA, /* bound to nodes: what it gives may help nobody else there */
+	ENGINE_VM_CONTENDED,   /* somebody else turns its balloon; shown, never told */
 	ENGINE_VM_STATE_NR,
 };
 

@@ -43,6 +43,7 @@ struct vm {
 	uint64_t overhead; /* booked in engine.overhead */
 	bool swaps;	   /* swapped in between the last two samples */
 	bool known;	   /* a usage was seen; until then it counts in full */
+	bool grown;	   /* memory was plugged: where actual rests next is where it is */
 
 	uint64_t ceiling;
 	bool touched;	 /* a target of ballast's, now or in an earlier run */
@@ -148,6 +149,8 @@ struct state_row {
 	const char *name;
 	bool gives, receives;
 	bool counts_full; /* not seen yet: its whole size is booked */
+	bool fixed;	  /* actual bounds nothing; on change it counts in full until it is seen */
+	bool outside;	  /* guest memory is in no pool: nothing is booked but its overhead */
 };
 const struct state_row *engine_state_row(enum engine_vm_state state);
 
@@ -170,6 +173,12 @@ static inline bool vm_asked(const struct vm *vm)
 static inline uint64_t vm_limit(const struct vm *vm)
 {
 	return balance_limit(vm->ceiling, vm->memcg->knobs.max);
+}
+
+/* Below this nothing is taken: floor and margin, or what the operator wants kept. */
+static inline uint64_t vm_keep(const struct vm *vm)
+{
+	return pages_max(vm->set.keep, vm->memcg->knobs.min);
 }
 
 static inline bool vm_capped(const struct vm *vm)

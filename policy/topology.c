@@ -78,9 +78,9 @@ void topology_refresh(struct engine *e, struct vm *vm)
 	uint64_t asked; /* in one go, and what of it came */
 
 	r->usage = pages_sub(set->usage, vm->owed);
-	r->resident = set->usage ? pages_mul_div(set->resident, r->usage, set->usage) : 0;
+	r->resident = pages_gain(r->usage, set->resident, set->usage);
 	r->cold = pages_min(pages_sub(set->cold, vm->owed), r->usage);
-	r->keep = pages_max(set->keep, vm->memcg->knobs.min);
+	r->keep = vm_keep(vm);
 	asked = vm->waiting + (vm->ask.on ? vm->ask.from - vm->ask.goal : 0);
 	r->at_most = vm->delivered ? pages_sub(vm->delivered, asked) : PAGES_UNLIMITED;
 	r->at_most = pages_min(r->at_most, pages_sub(ask_in_time(e, vm), vm->owed));
@@ -91,11 +91,14 @@ void topology_refresh(struct engine *e, struct vm *vm)
 /* Books what the VM uses, in full as long as it was not seen. */
 static int book(struct engine *e, struct vm *vm)
 {
+	const struct state_row *row = engine_state_row(vm->state);
 	const struct workingset *set = &vm->set;
-	bool full = engine_state_row(vm->state)->counts_full || !set->usage_known;
+	bool full = row->counts_full || !set->usage_known;
 
+	if (row->outside)
+		return charge_observed(vm->memcg, 0);
 	vm->known |= !full;
-	if (!set->usage_known && vm->known && !engine_state_row(vm->state)->counts_full)
+	if (!set->usage_known && vm->known && !row->counts_full)
 		return 0; /* the last figure stands until there is another */
 	return charge_observed(vm->memcg, full ? set->actual : set->usage);
 }
@@ -111,8 +114,12 @@ static void assess(struct engine *e, struct vm *vm)
 		.agent_floor = vm->attrs.agent_floor,
 		.trust = vm->attrs.trust,
 	};
+	struct vm_sample sample = vm->sample;
 
-	workingset_assess(&e->config.bounds, &w, &vm->sample, &vm->set);
+	/* The balloon leaves it less, and the host has all of it all the same. */
+	if (engine_state_row(vm->state)->fixed)
+		sample.actual = vm->attrs.maximum;
+	workingset_assess(&e->config.bounds, &w, &sample, &vm->set);
 	if (!vm->set.usage_known) {
 		/* The last figures stand: what is unknown has not come. */
 		vm->set.usage = before.usage;
@@ -353,6 +360,12 @@ static int new_vm(struct engine *e, const struct engine_change *change)
 	return r;
 }
 
+/* A target that changes nothing. (What bounds the usage of a fixed VM is not actual.) */
+static uint64_t as_it_is(const struct vm *vm)
+{
+	return vm_knows(&vm->sample, VM_ACTUAL) ? vm->sample.actual : vm->set.actual;
+}
+
 static void new_state(struct engine *e, struct vm *vm, enum engine_vm_state state)
 {
 	enum engine_vm_state old = vm->state;
@@ -360,13 +373,36 @@ static void new_state(struct engine *e, struct vm *vm, enum engine_vm_state stat
 	if (state == old)
 		return;
 	vm->state = state;
+	/* All of it may be there from now on, whatever was seen before. */
+	if (engine_state_row(state)->fixed && !engine_state_row(old)->fixed)
+		vm->sample.known &= ~(unsigned int)VM_FIGURES_PROCESS;
+	if (engine_state_row(state)->fixed)
+		vm->known = false;
 	if (state == ENGINE_VM_NOT_ANSWERING)
 		settle_hung(e, vm);
 	else if (old == ENGINE_VM_NOT_ANSWERING && vm->hung)
 		/* Its part was asked of others meanwhile: what it was told is taken back. */
-		settle_cancel(e, vm, vm->set.actual);
+		settle_cancel(e, vm, as_it_is(vm));
 	else if (!vm_gives(vm) && vm_asked(vm))
-		settle_cancel(e, vm, vm->set.actual);
+		settle_cancel(e, vm, as_it_is(vm));
+}
+
+/*
+ * Memory was plugged or unplugged. The ceiling moves by as much; what was decided before is
+ * superseded, and where actual comes to rest now is nobody's wish.
+ */
+static void new_maximum(struct engine *e, struct vm *vm, uint64_t old)
+{
+	uint64_t maximum = vm->attrs.maximum;
+
+	if (maximum == old || !vm->touched)
+		return;
+	settle_cancel(e, vm, as_it_is(vm));
+	vm->ceiling = maximum > old ? pages_min(vm->ceiling + (maximum - old), maximum)
+				    : pages_min(vm->ceiling, maximum);
+	vm->grown = true;
+	vm->rested = false;
+	vm->rest_since = e->now;
 }
 
 int topology_change(struct engine *e, const struct engine_change *c)
@@ -407,12 +443,14 @@ int topology_change(struct engine *e, const struct engine_change *c)
 		if (!attrs_valid(&c->attrs))
 			return -EINVAL;
 		if ((vm->attrs.act && !c->attrs.act) || (!vm->attrs.paused && c->attrs.paused))
-			settle_cancel(e, vm, vm->set.actual);
+			settle_cancel(e, vm, as_it_is(vm));
 		old = vm->attrs;
 		vm->attrs = c->attrs;
 		r = vm_changed(e, vm);
 		if (r)
 			vm->attrs = old;
+		else
+			new_maximum(e, vm, old.maximum);
 		return r;
 	case ENGINE_VM_STATE:
 		if (c->state >= ENGINE_VM_STATE_NR)
@@ -427,8 +465,7 @@ int topology_change(struct engine *e, const struct engine_change *c)
 		return vm_changed(e, vm);
 	case ENGINE_VM_CANCEL:
 		/* A guest that starts over is not to race to an old target. */
-		settle_cancel(
-			e, vm, vm->state == ENGINE_VM_ARRIVING ? vm_limit(vm) : vm->set.actual);
+		settle_cancel(e, vm, vm->state == ENGINE_VM_ARRIVING ? vm_limit(vm) : as_it_is(vm));
 		return vm_changed(e, vm);
 	default:
 		return -EINVAL;

@@ -26,6 +26,8 @@ static void view_vm(const struct engine *e, const struct vm *vm, struct engine_v
 	view->is_vm = true;
 	view->state = vm->state;
 	view->hold = vm->reclaim.hold;
+	if (vm->state == ENGINE_VM_RUNNING && vm->contended_until > e->now)
+		view->state = ENGINE_VM_CONTENDED;
 	if (view->hold == RECLAIM_HOLD_NONE &&
 		vm->reclaim.usage < vm->reclaim.keep + e->config.granule)
 		view->hold = RECLAIM_HOLD_PROTECTED;

@@ -195,6 +195,30 @@ static int do_explain(const struct ctl_options *options, char **args)
 	return status ? status : call_and_show(options, "explain", params, show_reasons);
 }
 
+static int do_show(const struct ctl_options *options, char **args)
+{
+	struct json_object *params = NULL;
+	int status = name_params(args[0], &params);
+
+	return status ? status : call_and_show(options, "show", params, show_knobs);
+}
+
+static int do_set(const struct ctl_options *options, char **args)
+{
+	struct client *client = NULL;
+	int status;
+
+	if (!options->knobs && !options->group)
+		return ctl_fail(CTL_USAGE, "set: give what is to be set, for example --soft-limit "
+					   "2GiB; see ballastctl set --help");
+	status = reach(options, &client);
+	if (status)
+		return status;
+	status = set_knobs(client, options, args[0]);
+	client_close(client);
+	return status;
+}
+
 static int do_pause(const struct ctl_options *options, char **args)
 {
 	struct json_object *params = NULL;
@@ -329,7 +353,7 @@ static int do_reclaim(const struct ctl_options *options, char **args)
 	return status;
 }
 
-enum { TAKES_GROUP = 1, TAKES_YES = 2, TAKES_ALL = 4, TAKES_DIRECT = 8 };
+enum { TAKES_GROUP = 1, TAKES_YES = 2, TAKES_ALL = 4, TAKES_DIRECT = 8, TAKES_KNOBS = 16 };
 
 struct command {
 	const char *name, *arguments;
@@ -363,6 +387,18 @@ static const struct command commands[] = {
 		"Says for a VM (by name or UUID), for all below a group, or for all VMs, what was "
 		"decided\n"
 		"last and from which figures.\n" },
+	{ "show", "NAME", 1, 1, 0, do_show, "all knobs of a VM, and who says them",
+		"Shows of each knob what counts, where it comes from and what it overrides, what "
+		"of "
+		"the\n"
+		"sources was refused, and what does not do what it seems to.\n" },
+	{ "set", "NAME", 1, 1, TAKES_GROUP | TAKES_KNOBS, do_set,
+		"write knobs into a VM's metadata",
+		"Writes into ballast's element of the VM's metadata, where it runs and in its "
+		"stored\n"
+		"configuration: all that is given, or nothing. 'none' takes a word away, so that "
+		"the next\n"
+		"source counts. memtune is never written.\n" },
 	{ "pause", "[NAME]", 0, 1, 0, do_pause, "ask nobody, or not this VM, until resume",
 		"Nobody is asked for memory, or not the VM NAME, until resume; giving back goes "
 		"on. "
@@ -394,6 +430,12 @@ static const struct option long_options[] = {
 	{ "all", no_argument, NULL, 'a' },
 	{ "direct", no_argument, NULL, 'D' },
 	{ "connect", required_argument, NULL, 'c' },
+	{ "soft-limit", required_argument, NULL, 'k' },
+	{ "min", required_argument, NULL, 'k' },
+	{ "low", required_argument, NULL, 'k' },
+	{ "max", required_argument, NULL, 'k' },
+	{ "manage", required_argument, NULL, 'k' },
+	{ "guest-swap", required_argument, NULL, 'k' },
 	{ "version", no_argument, NULL, 'V' },
 	{ "help", no_argument, NULL, 'h' },
 	{ 0 },
@@ -420,7 +462,12 @@ static void print_command_help(const struct command *command)
 	printf("Usage: ballastctl %s%s%s [OPTION...]\n\n%s%s", command->name,
 		command->arguments[0] ? " " : "", command->arguments, command->help,
 		command->takes ? "\n" : "");
-	if (command->takes & TAKES_GROUP)
+	if (command->takes & TAKES_KNOBS)
+		fputs("      --soft-limit SIZE, --min SIZE, --low SIZE, --max SIZE\n"
+		      "      --manage act|observe|no, --guest-swap yes|no\n"
+		      "  -g, --group PATH  the VM's group\n",
+			stdout);
+	else if (command->takes & TAKES_GROUP)
 		fputs(GROUP_HELP, stdout);
 	if (command->takes & TAKES_YES)
 		fputs("  -y, --yes         do not ask\n", stdout);
@@ -455,10 +502,10 @@ static const struct command *find_command(const char *name)
 static bool read_options(
 	int argc, char **argv, struct ctl_options *options, bool *ret_help, int *ret_status)
 {
-	int c;
+	int c, index = 0;
 
 	*ret_status = CTL_USAGE;
-	while ((c = getopt_long(argc, argv, "s:g:yac:Vh", long_options, NULL)) != -1) {
+	while ((c = getopt_long(argc, argv, "s:g:yac:Vh", long_options, &index)) != -1) {
 		switch (c) {
 		case 's':
 			options->socket = optarg;
@@ -472,6 +519,12 @@ static bool read_options(
 			break;
 		case 'g':
 			options->group = optarg;
+			break;
+		case 'k':
+			*ret_status = set_option(options, long_options[index].name, optarg);
+			if (*ret_status)
+				return false;
+			*ret_status = CTL_USAGE;
 			break;
 		case 'y':
 			options->yes = true;
@@ -505,6 +558,8 @@ static const char *foreign_option(const struct ctl_options *options, const struc
 {
 	if (options->group && !(command->takes & TAKES_GROUP))
 		return "group";
+	if (options->knobs && !(command->takes & TAKES_KNOBS))
+		return "knob such as --soft-limit";
 	if (options->yes && !(command->takes & TAKES_YES))
 		return "yes";
 	if (options->all && !(command->takes & TAKES_ALL))

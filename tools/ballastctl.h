@@ -22,7 +22,8 @@ struct ctl_options {
 	const char *socket;
 	bool json, yes, all, direct;
 	const char *group;
-	const char *uri; /* of --direct */
+	struct json_object *knobs; /* of set: its parameters but for name and group; NULL: none */
+	const char *uri;	   /* of --direct */
 };
 
 /* "ballastctl: words" on stderr; returns status. */
@@ -44,6 +45,12 @@ int pauses_status(struct json_object *result);
  */
 int confirm_reclaim(
 	struct client *client, const struct ctl_options *options, const char *size, uint64_t bytes);
+
+void show_knobs(struct json_object *result);
+/* An option of set into options->knobs. 0, or an exit status. */
+int set_option(struct ctl_options *options, const char *option, const char *value);
+/* Sets, and waits until it is written; an exit status. */
+int set_knobs(struct client *client, const struct ctl_options *options, const char *name);
 
 /* For programs: the result as it came, indented. */
 void show_json(struct json_object *result);

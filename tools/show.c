@@ -84,16 +84,22 @@ static void show_groups(struct json_object *groups)
 
 static const char *vm_state(struct json_object *vm, char *buf, size_t size)
 {
-	const char *hold = text(vm, "hold");
+	const char *hold = text(vm, "hold"), *state = text(vm, "state");
+	struct json_object *also = json_object_object_get(vm, "also"), *name;
 	bool contended = false;
+	size_t length;
 
 	json_get_bool(vm, "contended", &contended);
 	/* "state" says no more than the state does. */
-	if (!strcmp(hold, "state"))
+	if (!strcmp(hold, "state") || !strcmp(hold, state))
 		hold = "";
-	if (contended && !hold[0])
+	if (contended && !hold[0] && strcmp(state, "contended") != 0)
 		hold = "contended";
-	snprintf(buf, size, "%s%s%s", text(vm, "state"), hold[0] ? ", " : "", hold);
+	snprintf(buf, size, "%s%s%s", state, hold[0] ? ", " : "", hold);
+	for (size_t i = 0; also && (name = element(also, i)); i++) {
+		length = strlen(buf);
+		snprintf(buf + length, size - length, ", %s", json_object_get_string(name));
+	}
 	return buf;
 }
 

@@ -40,6 +40,9 @@ void config_free(struct config *config)
 	for (size_t i = 0; i < config->core.nr_groups; i++)
 		free(config->core.groups[i].path);
 	free(config->core.groups);
+	for (size_t i = 0; i < config->core.nr_rules; i++)
+		core_rule_clear(&config->core.rules[i]);
+	free(config->core.rules);
 	free(config->connect);
 	free(config->run_dir);
 	free(config->socket);
@@ -109,11 +112,17 @@ void config_dump(const struct config *config, FILE *stream)
 		dump_table(config_group_options, nr_config_group_options, &core->groups[i], false,
 			stream);
 	}
+	for (size_t i = 0; i < core->nr_rules; i++) {
+		fprintf(stream, "\n[" CONFIG_RULE_PREFIX "%s]\n", core->rules[i].name);
+		dump_table(config_rule_options, nr_config_rule_options, &core->rules[i], false,
+			stream);
+	}
 }
 
 void config_dump_template(const struct config *config, FILE *stream)
 {
 	const struct core_group_knobs none = CORE_GROUP_KNOBS_NONE;
+	const struct core_rule nothing = { 0 };
 	size_t nr;
 
 	fputs("# Configuration of ballastd; ballastd.conf(5) tells more. What is commented out is "
@@ -135,4 +144,8 @@ void config_dump_template(const struct config *config, FILE *stream)
 	      "#[" CONFIG_GROUP_PREFIX "/production]\n",
 		stream);
 	dump_table(config_group_options, nr_config_group_options, &none, true, stream);
+	fputs("\n# Knobs for the VMs that a rule matches; the first rule in the order of the files "
+	      "that\n# matches and says a knob counts.\n#[" CONFIG_RULE_PREFIX "batch]\n",
+		stream);
+	dump_table(config_rule_options, nr_config_rule_options, &nothing, true, stream);
 }

@@ -21,7 +21,8 @@
 
 /* Options in all, and of a group; config_load() checks the tables against them. */
 #define OPTIONS_MAX 64
-#define KNOBS_MAX   8
+#define KNOBS_MAX   16
+#define RULES_MAX   1024
 
 /* Where a value was set. file NULL: nowhere, it is the default or from the command line. */
 struct origin {
@@ -29,7 +30,8 @@ struct origin {
 	unsigned int line;
 };
 
-struct group_origins {
+/* Of a group or rule. */
+struct section_origins {
 	struct origin section, knobs[KNOBS_MAX];
 };
 
@@ -38,11 +40,11 @@ struct loader {
 	struct config *config;
 	struct config_errors errors;
 	struct origin options[OPTIONS_MAX], sections[OPTIONS_MAX];
-	struct group_origins *groups; /* as many as config->core.groups */
+	struct section_origins *groups, *rules; /* as many as config->core has */
 	const char *file;
-	enum { NO_SECTION, UNKNOWN_SECTION, OPTION_SECTION, GROUP_SECTION } kind;
+	enum { NO_SECTION, UNKNOWN_SECTION, OPTION_SECTION, GROUP_SECTION, RULE_SECTION } kind;
 	char section[CONFIG_NAME_MAX + 1];
-	size_t group;
+	size_t at; /* which group or rule */
 };
 
 /* ---- finding ---- */
@@ -66,22 +68,37 @@ static const char *nearest_section(const char *name)
 	return near;
 }
 
+/* The options of the section that is read. */
+static size_t table_of(const struct loader *loader, const struct config_option **ret_table)
+{
+	if (loader->kind == GROUP_SECTION) {
+		*ret_table = config_group_options;
+		return nr_config_group_options;
+	}
+	if (loader->kind == RULE_SECTION) {
+		*ret_table = config_rule_options;
+		return nr_config_rule_options;
+	}
+	*ret_table = config_options;
+	return nr_config_options;
+}
+
 static void complain_key(struct loader *loader, unsigned int line, const char *key)
 {
-	bool group = loader->kind == GROUP_SECTION;
-	const struct config_option *table = group ? config_group_options : config_options;
-	size_t nr = group ? nr_config_group_options : nr_config_options;
+	bool own = loader->kind == GROUP_SECTION || loader->kind == RULE_SECTION;
+	const struct config_option *table = config_options;
+	size_t nr = table_of(loader, &table);
 	const char *near = NULL;
 	size_t best = SIZE_MAX;
 
 	for (size_t i = 0; i < nr; i++) {
-		if (!group && !strcmp(table[i].key, key)) {
+		if (!own && !strcmp(table[i].key, key)) {
 			config_errors_add(&loader->errors, loader->file, line,
 				"'%s' belongs to section [%s], not to [%s]", key, table[i].section,
 				loader->section);
 			return;
 		}
-		if ((group || !strcmp(table[i].section, loader->section)) &&
+		if ((own || !strcmp(table[i].section, loader->section)) &&
 			nearest_better(key, table[i].key, &best))
 			near = table[i].key;
 	}
@@ -123,7 +140,7 @@ static int add_group(struct loader *loader, const char *path, size_t *ret_index)
 {
 	struct core_config *core = &loader->config->core;
 	struct core_group_knobs *groups;
-	struct group_origins *origins;
+	struct section_origins *origins;
 
 	groups = reallocarray(core->groups, core->nr_groups + 1, sizeof(*groups));
 	if (!groups)
@@ -137,7 +154,7 @@ static int add_group(struct loader *loader, const char *path, size_t *ret_index)
 	groups[core->nr_groups].path = strdup(path);
 	if (!groups[core->nr_groups].path)
 		return -ENOMEM;
-	origins[core->nr_groups] = (struct group_origins){ 0 };
+	origins[core->nr_groups] = (struct section_origins){ 0 };
 	*ret_index = core->nr_groups++;
 	return 0;
 }
@@ -166,7 +183,57 @@ static void open_group(struct loader *loader, unsigned int line, const char *pat
 		return;
 	}
 	loader->kind = GROUP_SECTION;
-	loader->group = i;
+	loader->at = i;
+}
+
+/* ---- rules ---- */
+
+static int add_rule(struct loader *loader, const char *name, size_t *ret_index)
+{
+	struct core_config *core = &loader->config->core;
+	struct core_rule *rules;
+	struct section_origins *origins;
+
+	rules = reallocarray(core->rules, core->nr_rules + 1, sizeof(*rules));
+	if (!rules)
+		return -ENOMEM;
+	core->rules = rules;
+	origins = reallocarray(loader->rules, core->nr_rules + 1, sizeof(*origins));
+	if (!origins)
+		return -ENOMEM;
+	loader->rules = origins;
+	rules[core->nr_rules] = (struct core_rule){ .name = strdup(name) };
+	if (!rules[core->nr_rules].name)
+		return -ENOMEM;
+	origins[core->nr_rules] = (struct section_origins){ 0 };
+	*ret_index = core->nr_rules++;
+	return 0;
+}
+
+static void open_rule(struct loader *loader, unsigned int line, const char *name)
+{
+	struct core_config *core = &loader->config->core;
+	size_t i = 0;
+
+	loader->kind = UNKNOWN_SECTION;
+	if (name[strspn(name, " \t")] == '\0') {
+		config_errors_add(&loader->errors, loader->file, line,
+			"the rule has no name; write for example [rule web]");
+		return;
+	}
+	while (i < core->nr_rules && strcmp(core->rules[i].name, name) != 0)
+		i++;
+	if (i == RULES_MAX) {
+		config_errors_add(&loader->errors, loader->file, line,
+			"there are more than %d rules", RULES_MAX);
+		return;
+	}
+	if (i == core->nr_rules && add_rule(loader, name, &i) < 0) {
+		loader->errors.no_memory = true;
+		return;
+	}
+	loader->kind = RULE_SECTION;
+	loader->at = i;
 }
 
 /* ---- reading ---- */
@@ -189,7 +256,11 @@ static void take_section(void *ctx, unsigned int line, const char *name)
 	if (!strncmp(name, CONFIG_GROUP_PREFIX, strlen(CONFIG_GROUP_PREFIX))) {
 		open_group(loader, line, name + strlen(CONFIG_GROUP_PREFIX));
 		if (loader->kind == GROUP_SECTION)
-			origin = &loader->groups[loader->group].section;
+			origin = &loader->groups[loader->at].section;
+	} else if (!strncmp(name, CONFIG_RULE_PREFIX, strlen(CONFIG_RULE_PREFIX))) {
+		open_rule(loader, line, name + strlen(CONFIG_RULE_PREFIX));
+		if (loader->kind == RULE_SECTION)
+			origin = &loader->rules[loader->at].section;
 	} else if (is_section(name)) {
 		loader->kind = OPTION_SECTION;
 		for (size_t i = 0; i < nr_config_options && !origin; i++)
@@ -233,6 +304,26 @@ static void take_value(struct loader *loader, unsigned int line, const struct co
 		config_errors_add(&loader->errors, loader->file, line, "%s: %s", option->key, why);
 }
 
+/* Of a group or rule. */
+static void take_own_key(
+	struct loader *loader, unsigned int line, const char *key, const char *value)
+{
+	struct core_config *core = &loader->config->core;
+	bool rule = loader->kind == RULE_SECTION;
+	const struct config_option *table;
+	size_t nr = table_of(loader, &table), i = 0;
+	void *base = rule ? (void *)&core->rules[loader->at] : (void *)&core->groups[loader->at];
+	struct section_origins *origins =
+		rule ? &loader->rules[loader->at] : &loader->groups[loader->at];
+
+	while (i < nr && strcmp(table[i].key, key) != 0)
+		i++;
+	if (i == nr)
+		complain_key(loader, line, key);
+	else
+		take_value(loader, line, &table[i], value, base, &origins->knobs[i]);
+}
+
 static void take_key(void *ctx, unsigned int line, const char *key, const char *value)
 {
 	struct loader *loader = ctx;
@@ -245,16 +336,8 @@ static void take_key(void *ctx, unsigned int line, const char *key, const char *
 	}
 	if (loader->kind == UNKNOWN_SECTION)
 		return; /* its heading was complained about */
-	if (loader->kind == GROUP_SECTION) {
-		for (i = 0; i < nr_config_group_options; i++)
-			if (!strcmp(config_group_options[i].key, key))
-				break;
-		if (i == nr_config_group_options)
-			complain_key(loader, line, key);
-		else
-			take_value(loader, line, &config_group_options[i], value,
-				&loader->config->core.groups[loader->group],
-				&loader->groups[loader->group].knobs[i]);
+	if (loader->kind == GROUP_SECTION || loader->kind == RULE_SECTION) {
+		take_own_key(loader, line, key, value);
 		return;
 	}
 	i = config_find_option(loader->section, key);
@@ -362,7 +445,7 @@ static void check_times(struct loader *loader)
 static void check_group_max(struct loader *loader, size_t group, const char *key, uint64_t pages)
 {
 	const struct core_group_knobs *g = &loader->config->core.groups[group];
-	const struct group_origins *origins = loader->groups ? &loader->groups[group] : NULL;
+	const struct section_origins *origins = loader->groups ? &loader->groups[group] : NULL;
 	char value[SIZE_TEXT], max[SIZE_TEXT];
 
 	if (pages <= g->knobs.max)
@@ -406,8 +489,32 @@ static void check_groups(struct loader *loader)
 			size_format(core->pool_size, size, sizeof(size)));
 }
 
+static void check_rule(struct loader *loader, size_t i)
+{
+	const struct core_rule *rule = &loader->config->core.rules[i];
+	const struct section_origins *origins = loader->rules ? &loader->rules[i] : NULL;
+	const struct hv_knobs *knobs = &rule->knobs;
+	char value[SIZE_TEXT], max[SIZE_TEXT];
+	const struct {
+		const char *key;
+		bool has;
+		uint64_t bytes;
+	} lower[] = { { "min", knobs->has_min, knobs->min },
+		{ "low", knobs->has_low, knobs->low } };
+
+	for (size_t k = 0; k < 2; k++)
+		if (lower[k].has && knobs->has_max && lower[k].bytes > knobs->max)
+			config_errors_add(&loader->errors, origins ? origins->section.file : NULL,
+				origins ? origins->section.line : 0,
+				"rule %s: %s = %s is over max = %s", rule->name, lower[k].key,
+				size_format(lower[k].bytes, value, sizeof(value)),
+				size_format(knobs->max, max, sizeof(max)));
+}
+
 static void check(struct loader *loader)
 {
+	for (size_t i = 0; i < loader->config->core.nr_rules; i++)
+		check_rule(loader, i);
 	check_levels(loader);
 	check_times(loader);
 	check_groups(loader);
@@ -422,7 +529,8 @@ int config_load(const struct config_source *source, struct config **ret_config, 
 	size_t nr = 0;
 	int r;
 
-	if (nr_config_options > OPTIONS_MAX || nr_config_group_options > KNOBS_MAX)
+	if (nr_config_options > OPTIONS_MAX || nr_config_group_options > KNOBS_MAX ||
+		nr_config_rule_options > KNOBS_MAX)
 		abort(); /* the tables outgrew the arrays here */
 	r = config_new(&loader.config);
 	if (r < 0)
@@ -445,6 +553,7 @@ out:
 		free(files[i]);
 	free(files);
 	free(loader.groups);
+	free(loader.rules);
 	config_free(loader.config);
 	return r;
 }

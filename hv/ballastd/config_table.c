@@ -26,6 +26,7 @@
 #define ENGINE(field) offsetof(struct config, core.engine.field)
 #define GROUP(field)  offsetof(struct core_group_knobs, field)
 #define KNOB(field)   GROUP(knobs.field)
+#define RULE(field)   offsetof(struct core_rule, field)
 
 const struct config_option config_options[] = {
 	{ "ballastd", "mode", &config_type_mode, ENGINE(act), 0, 0,
@@ -76,6 +77,10 @@ const struct config_option config_options[] = {
 		100,
 		"The same for guests that tell only free memory (Windows): its caches are not "
 		"known." },
+	{ "vms", "memtune-takeover", &config_type_bool, CORE(memtune_takeover), 0, 0,
+		"In act mode, lift the live memory.high that memtune's soft limit became, and "
+		"leave "
+		"the configured one: the limit is kept by ballast instead of by throttling." },
 	{ "vms", "margin", &config_type_percent, ENGINE(bounds.margin_percent), 0, 25,
 		"Usable memory that is always left to a guest, of its maximum." },
 	{ "vms", "margin-at-least", &config_type_pages_up, ENGINE(bounds.margin_at_least), 0, PIB,
@@ -142,6 +147,35 @@ const struct config_option config_group_options[] = {
 
 const size_t nr_config_group_options =
 	sizeof(config_group_options) / sizeof(config_group_options[0]);
+
+const struct config_option config_rule_options[] = {
+	{ "rule", "match-name", &config_type_text, RULE(match_name), 1, 190,
+		"VMs of that name: a glob, web-*. Not set: any." },
+	{ "rule", "match-uuid", &config_type_text, RULE(match_uuid), 1, 190,
+		"VMs of that UUID: a glob. Not set: any." },
+	{ "rule", "match-group", &config_type_text, RULE(match_group), 1, 190,
+		"VMs that metadata or partition put into that group: a glob, /prod or /prod/*. "
+		"Not set: any." },
+	{ "rule", "soft-limit", &config_type_rule_limit, RULE(knobs.soft_limit), 0, PIB,
+		"Soft limit, where neither metadata nor memtune say one." },
+	{ "rule", "min", &config_type_rule_size, RULE(knobs.min), 0, PIB,
+		"Min, where metadata say none." },
+	{ "rule", "low", &config_type_rule_size, RULE(knobs.low), 0, PIB,
+		"Low, where metadata say none." },
+	{ "rule", "max", &config_type_rule_limit, RULE(knobs.max), MIB, PIB,
+		"Max, where metadata say none." },
+	{ "rule", "guest-swap", &config_type_rule_bool, RULE(knobs.guest_swap), 0, 0,
+		"Whether the guest may be pushed into its own swap." },
+	{ "rule", "manage", &config_type_rule_manage, RULE(knobs.manage), 0, 0,
+		"no, observe or act; the lesser of it and mode counts." },
+	{ "rule", "group", &config_type_rule_group, RULE(knobs.group), 1, 190,
+		"The group, where metadata say none; before the partition." },
+	{ "rule", "enforce", &config_type_bool, RULE(enforce), 0, 0,
+		"yes: metadata and memtune may say less than the sizes here and not more, and "
+		"nothing else than the rest." },
+};
+
+const size_t nr_config_rule_options = sizeof(config_rule_options) / sizeof(config_rule_options[0]);
 
 size_t config_find_option(const char *section, const char *key)
 {

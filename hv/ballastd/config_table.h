@@ -30,12 +30,14 @@ extern const struct config_type config_type_mode, config_type_text, config_type_
 	config_type_pool, config_type_reserve, config_type_level, config_type_percent,
 	config_type_percent_or_none, config_type_pages_up, config_type_pages_down,
 	config_type_limit_up, config_type_limit_down, config_type_time, config_type_seconds,
-	config_type_fraction, config_type_on_stop;
+	config_type_fraction, config_type_on_stop, config_type_rule_limit, config_type_rule_size,
+	config_type_rule_bool, config_type_rule_manage, config_type_rule_group;
 
 struct config_option {
 	const char *section, *key;
 	const struct config_type *type;
-	size_t offset;	    /* in struct config; of a group's option in struct core_group_knobs */
+	size_t offset;	    /* in struct config; of a group's option in struct core_group_knobs, of
+			     a rule's in struct core_rule */
 	uint64_t min, max;  /* of the value: bytes, percent, microseconds, characters */
 	const char *reason; /* what it does, and why it is what it is unless set */
 };
@@ -52,5 +54,10 @@ size_t config_find_option(const char *section, const char *key);
 #define CONFIG_GROUPS_MAX   1024
 extern const struct config_option config_group_options[];
 extern const size_t nr_config_group_options;
+
+/* Of the sections [rule NAME]. */
+#define CONFIG_RULE_PREFIX "rule "
+extern const struct config_option config_rule_options[];
+extern const size_t nr_config_rule_options;
 
 #endif

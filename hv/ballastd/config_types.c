@@ -663,3 +663,115 @@ static void format_fraction(
 }
 
 const struct config_type config_type_fraction = { parse_fraction, format_fraction };
+
+/* ---- a rule's: what is not set is told from what is, and amounts are bytes ---- */
+
+/* The flag that says that the rule says it. */
+static bool *said(const struct config_option *option, void *base)
+{
+	struct hv_knobs *knobs = &((struct core_rule *)base)->knobs;
+	const struct {
+		const void *field;
+		bool *has;
+	} fields[] = {
+		{ &knobs->soft_limit, &knobs->has_soft_limit },
+		{ &knobs->min, &knobs->has_min },
+		{ &knobs->low, &knobs->has_low },
+		{ &knobs->max, &knobs->has_max },
+		{ &knobs->guest_swap, &knobs->has_guest_swap },
+		{ &knobs->manage, &knobs->has_manage },
+		{ &knobs->group, &knobs->has_group },
+	};
+	size_t i = 0;
+
+	while (fields[i].field != field(option, base))
+		i++;
+	return fields[i].has;
+}
+
+static bool is_said(const struct config_option *option, const void *base)
+{
+	return *said(option, (void *)(uintptr_t)base);
+}
+
+/* Remembers that it was set, where it was. */
+static int keep(int r, const struct config_option *option, void *base)
+{
+	if (r == 0)
+		*said(option, base) = true;
+	return r;
+}
+
+static int parse_rule_size(
+	const struct config_option *option, const char *text, void *base, char *why, size_t size)
+{
+	return keep(read_size(option, text, field(option, base), why, size), option, base);
+}
+
+static int parse_rule_limit(
+	const struct config_option *option, const char *text, void *base, char *why, size_t size)
+{
+	if (strcmp(text, "none") != 0)
+		return parse_rule_size(option, text, base, why, size);
+	*(uint64_t *)field(option, base) = HV_UNLIMITED;
+	return keep(0, option, base);
+}
+
+static void format_rule_size(
+	const struct config_option *option, const void *base, char *buf, size_t size)
+{
+	const uint64_t *bytes = field_const(option, base);
+
+	if (!is_said(option, base))
+		snprintf(buf, size, "%s", "");
+	else if (*bytes == HV_UNLIMITED)
+		snprintf(buf, size, "none");
+	else
+		size_format_exact(*bytes, buf, size);
+}
+
+const struct config_type config_type_rule_limit = { parse_rule_limit, format_rule_size };
+const struct config_type config_type_rule_size = { parse_rule_size, format_rule_size };
+
+static int parse_rule_bool(
+	const struct config_option *option, const char *text, void *base, char *why, size_t size)
+{
+	return keep(parse_bool(option, text, base, why, size), option, base);
+}
+
+static void format_rule_bool(
+	const struct config_option *option, const void *base, char *buf, size_t size)
+{
+	if (is_said(option, base))
+		format_bool(option, base, buf, size);
+	else
+		snprintf(buf, size, "%s", "");
+}
+
+const struct config_type config_type_rule_bool = { parse_rule_bool, format_rule_bool };
+
+static int parse_rule_manage(
+	const struct config_option *option, const char *text, void *base, char *why, size_t size)
+{
+	return keep(parse_manage(option, text, base, why, size), option, base);
+}
+
+static void format_rule_manage(
+	const struct config_option *option, const void *base, char *buf, size_t size)
+{
+	const enum hv_manage *manage = field_const(option, base);
+
+	snprintf(buf, size, "%s", is_said(option, base) ? manage_words[*manage] : "");
+}
+
+const struct config_type config_type_rule_manage = { parse_rule_manage, format_rule_manage };
+
+static int parse_rule_group(
+	const struct config_option *option, const char *text, void *base, char *why, size_t size)
+{
+	if (text[0] != '/' || strstr(text, "//") || strstr(text, "/../") || strstr(text, "/./"))
+		return bad(why, size, text, "is no group's path; write for example /production");
+	return keep(parse_text(option, text, base, why, size), option, base);
+}
+
+const struct config_type config_type_rule_group = { parse_rule_group, format_text };

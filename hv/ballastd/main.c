@@ -225,33 +225,46 @@ static int fill_in(struct config *config, char **ret_errors)
 	return r;
 }
 
-/* File, command line, environment. Errors are logged. */
-static int load(const struct options *options, struct config **ret_config)
+/* File, command line, environment. -EINVAL with *ret_errors; other errors without. */
+static int read_all(const struct options *options, struct config **ret_config, char **ret_errors)
 {
 	struct config *config = NULL;
-	char *errors = NULL;
 	int r;
 
-	r = load_file(options->file, &config, &errors);
+	r = load_file(options->file, &config, ret_errors);
 	for (size_t i = 0; i < options->nr_set && r == 0; i++)
 		r = config_set(
-			config, "ballastd", options->set[i].key, options->set[i].value, &errors);
+			config, "ballastd", options->set[i].key, options->set[i].value, ret_errors);
 	if (r == 0)
-		r = config_check(config, &errors);
+		r = config_check(config, ret_errors);
 	if (r == 0)
-		r = fill_in(config, &errors);
-	if (r < 0) {
-		if (errors)
-			complain(errors);
-		else
-			log_write(LOG_LEVEL_ERROR, NULL, "the configuration cannot be read: %s",
-				strerror(-r));
-		free(errors);
+		r = fill_in(config, ret_errors);
+	if (r < 0)
 		config_free(config);
-		return r;
-	}
-	*ret_config = config;
-	return 0;
+	else
+		*ret_config = config;
+	return r;
+}
+
+/* The same at start: errors are logged. */
+static int load(const struct options *options, struct config **ret_config)
+{
+	char *errors = NULL;
+	int r = read_all(options, ret_config, &errors);
+
+	if (r < 0 && errors)
+		complain(errors);
+	else if (r < 0)
+		log_write(LOG_LEVEL_ERROR, NULL, "the configuration cannot be read: %s",
+			strerror(-r));
+	free(errors);
+	return r;
+}
+
+/* And when the daemon is told to: what the command line said counts still. */
+static int reload(void *ctx, struct config **ret_config, char **ret_errors)
+{
+	return read_all(ctx, ret_config, ret_errors);
 }
 
 static const struct hv_backend *find_backend(const char *uri)
@@ -325,6 +338,8 @@ static int run(int argc, char **argv)
 	}
 	shell.config = config;
 	shell.record = options.record;
+	shell.reload = reload;
+	shell.ctx = &options;
 	shell.backend = find_backend(config->connect);
 	status = shell.backend && may_act(&options, config) && shell_run(&shell) == 0
 			 ? EXIT_SUCCESS

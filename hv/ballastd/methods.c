@@ -26,10 +26,18 @@ struct job {
 	bool told;	      /* anything yet */
 };
 
+/* A change of metadata that its client waits for. */
+struct set {
+	uint64_t id;
+	struct control_client *client;
+};
+
 struct methods {
 	struct methods_params params;
 	struct job jobs[JOBS_MAX];
 	size_t nr_jobs;
+	struct set sets[JOBS_MAX];
+	size_t nr_sets;
 	struct control_client *subscribers[CONTROL_CLIENTS_MAX];
 	size_t nr_subscribers;
 	struct engine_action actions[ACTIONS_MAX];
@@ -230,6 +238,112 @@ static int do_explain(void *ctx, struct control_client *client, struct json_obje
 		return -1;
 	return answer(
 		views_explain(m->params.core, id, m->params.now(m->params.ctx)), ret_result, error);
+}
+
+/* ---- knobs ---- */
+
+/* The parameter "name", which is to be a VM. */
+static int get_shown_vm(const struct core *core, struct json_object *params, uint64_t *ret_id,
+	struct control_error *error)
+{
+	struct core_vm_view vm;
+	const char *name = NULL;
+
+	if (json_get_string(params, "name", &name) < 0)
+		return control_fail_with(error, CONTROL_PARAMS, "parameter", "name",
+			"name is a string: a VM's name or UUID");
+	if (find(core, name, ret_id, error) < 0)
+		return -1;
+	if (core_vm(core, *ret_id, &vm) < 0)
+		return control_fail_with(error, CONTROL_PARAMS, "parameter", "name",
+			"'%.255s' is a group; its knobs stand in the configuration", name);
+	return 0;
+}
+
+static int do_show(void *ctx, struct control_client *client, struct json_object *params,
+	struct json_object **ret_result, struct control_error *error)
+{
+	static const char *const names[] = { "name", NULL };
+	const struct methods *m = ctx;
+	uint64_t id = 0;
+
+	if (check_params(params, names, error) < 0 ||
+		get_shown_vm(m->params.core, params, &id, error) < 0)
+		return -1;
+	return answer(views_show(m->params.core, id), ret_result, error);
+}
+
+static int refused_set(int r, const char *why, struct control_error *error)
+{
+	if (r == -EINVAL)
+		return control_fail(error, CONTROL_PARAMS, "nothing was set: %s", why);
+	if (r == -EBUSY)
+		return control_fail(error, CONTROL_TOO_MANY,
+			"another change of this VM is under way; try again in a moment");
+	if (r == -ENOTCONN)
+		return control_fail(error, CONTROL_NOT_YET,
+			"the hypervisor is not connected, so nothing can be written");
+	if (r == -ETIMEDOUT)
+		return control_fail(error, CONTROL_NOT_YET,
+			"the VM does not answer, so nothing can be written");
+	return control_fail(error, CONTROL_INTERNAL, "cannot set: %s", strerror(-r));
+}
+
+static int do_set(void *ctx, struct control_client *client, struct json_object *params,
+	struct json_object **ret_result, struct control_error *error)
+{
+	static const char *const names[] = { "name", "soft_limit", "min", "low", "max", "group",
+		"manage", "guest_swap", NULL };
+	struct methods *m = ctx;
+	struct hv_knobs_change change;
+	struct json_object *result;
+	uint64_t id = 0, set = 0;
+	char why[512] = "";
+	int r;
+
+	if (check_params(params, names, error) < 0 ||
+		get_shown_vm(m->params.core, params, &id, error) < 0)
+		return -1;
+	if (json_object_object_length(params) == 1)
+		return control_fail(error, CONTROL_PARAMS, "nothing is given to be set");
+	if (m->nr_sets == JOBS_MAX)
+		return control_fail(error, CONTROL_TOO_MANY, "too many changes are under way");
+	if (methods_read_change(params, &change, error) < 0)
+		return -1;
+	r = core_set_knobs(m->params.core, id, &change, &set, why, sizeof(why));
+	hv_change_clear(&change);
+	if (r < 0)
+		return refused_set(r, why, error);
+	m->sets[m->nr_sets++] = (struct set){ .id = set, .client = client };
+	m->params.wake(m->params.ctx);
+	result = json_object_new_object();
+	r = 0;
+	json_put_u64(result, "schema_version", VIEWS_SCHEMA, &r);
+	json_put_u64(result, "set", set, &r);
+	if (r < 0) {
+		json_object_put(result);
+		result = NULL;
+	}
+	return answer(result, ret_result, error);
+}
+
+/* True where it came to its end, which was told. */
+static bool tell_set(const struct methods *m, const struct set *set)
+{
+	const char *message = "";
+	enum core_change_state state = core_change(m->params.core, set->id, &message);
+	struct json_object *object;
+	int r = 0;
+
+	if (state == CORE_CHANGE_RUNNING)
+		return false;
+	object = json_object_new_object();
+	json_put_u64(object, "set", set->id, &r);
+	json_put_string(object, "state", state == CORE_CHANGE_DONE ? "done" : "failed", &r);
+	if (state == CORE_CHANGE_FAILED)
+		json_put_string(object, "message", message, &r);
+	control_notify(set->client, "set.done", object);
+	return true;
 }
 
 /* ---- jobs ---- */
@@ -531,6 +645,9 @@ void methods_after_step(struct methods *m)
 	for (size_t i = m->nr_jobs; i-- > 0;)
 		if (tell_job(m, &m->jobs[i]))
 			m->jobs[i] = m->jobs[--m->nr_jobs];
+	for (size_t i = m->nr_sets; i-- > 0;)
+		if (tell_set(m, &m->sets[i]))
+			m->sets[i] = m->sets[--m->nr_sets];
 }
 
 void methods_gone(void *methods, struct control_client *client)
@@ -538,6 +655,9 @@ void methods_gone(void *methods, struct control_client *client)
 	struct methods *m = methods;
 
 	unsubscribe(m, client);
+	for (size_t i = m->nr_sets; i-- > 0;)
+		if (m->sets[i].client == client) /* it is written all the same */
+			m->sets[i] = m->sets[--m->nr_sets];
 	for (size_t i = m->nr_jobs; i-- > 0;) {
 		if (m->jobs[i].client != client)
 			continue;
@@ -554,6 +674,8 @@ const struct control_method methods_table[] = {
 	{ "reclaim", do_reclaim },
 	{ "reclaim.cancel", do_cancel },
 	{ "explain", do_explain },
+	{ "show", do_show },
+	{ "set", do_set },
 	{ "pause", do_pause },
 	{ "resume", do_resume },
 	{ "release", do_release },

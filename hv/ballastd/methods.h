@@ -39,4 +39,8 @@ void methods_on_tick(struct methods *methods, const struct engine_output *output
 /* After every core_step(): progress of jobs and events are sent. */
 void methods_after_step(struct methods *methods);
 
+/* The parameters of set but for the name. 0 with a change that is the caller's; or -1. */
+int methods_read_change(struct json_object *params, struct hv_knobs_change *ret_change,
+	struct control_error *error);
+
 #endif

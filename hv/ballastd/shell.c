@@ -6,6 +6,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <inttypes.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -34,6 +35,9 @@
 /* At the end balloons are told for so long; a call that returns takes a few milliseconds. */
 #define END_US 10000000
 
+/* The two clocks are read one after the other; what sleeps sleeps longer. */
+#define ASLEEP_US 500000
+
 /* A backend without a descriptor is asked this often, at least. */
 #define POLL_US 10000
 
@@ -43,6 +47,8 @@ struct shell {
 	sd_event_source *timer, *backend_io;
 	struct hv *hv;
 	bool polls; /* the backend has no descriptor */
+	bool stepped;
+	uint64_t asleep; /* all that the host slept since its boot, at the last step */
 	struct core *core;
 	struct record *record;
 	bool record_failed;
@@ -166,12 +172,29 @@ static void look_for_end(struct shell *shell, uint64_t now)
 	sd_event_exit(shell->event, 0);
 }
 
+/* The monotonic clock stands still while the host sleeps; the one that counts from boot does not.
+ */
+static void look_for_sleep(struct shell *shell, uint64_t now)
+{
+	struct timespec boot;
+	uint64_t asleep;
+
+	if (clock_gettime(CLOCK_BOOTTIME, &boot) < 0)
+		return;
+	asleep = (uint64_t)boot.tv_sec * 1000000 + (uint64_t)boot.tv_nsec / 1000 - now;
+	if (shell->stepped && asleep > shell->asleep + ASLEEP_US)
+		core_slept(shell->core, now);
+	shell->asleep = asleep;
+	shell->stepped = true;
+}
+
 static void step(struct shell *shell)
 {
 	const struct hv_call *calls = NULL;
 	uint64_t next = UINT64_MAX, now = now_us(NULL);
 	size_t nr = 0;
 
+	look_for_sleep(shell, now);
 	take_events(shell, now);
 	/* -ENOMEM: it is tried again at the next step, which is next all the same. */
 	if (core_step(shell->core, now, &calls, &nr, &next) < 0) {
@@ -220,10 +243,77 @@ static int on_end_signal(sd_event_source *source, const struct signalfd_siginfo 
 	return 0;
 }
 
+static bool same_text(const char *a, const char *b)
+{
+	return a && b ? !strcmp(a, b) : a == b;
+}
+
+/* What only a start can change. */
+static void say_waiting(const struct shell *shell, const struct config *new)
+{
+	const struct config *old = shell->params->config;
+
+	if (!same_text(old->connect, new->connect) || !same_text(old->run_dir, new->run_dir) ||
+		!same_text(old->socket, new->socket) || !same_text(old->psi, new->psi))
+		log_write(LOG_LEVEL_WARNING, NULL,
+			"of the new configuration connect, run-dir, socket and psi wait for a "
+			"restart");
+}
+
+/* The first mistake, and how many there are besides, in one line. */
+static void say_refused(const char *errors, int r)
+{
+	const char *end = errors ? strchr(errors, '\n') : NULL;
+	unsigned int more = 0;
+	char others[40] = "";
+
+	for (const char *p = end; p && p[1]; p = strchr(p + 1, '\n'))
+		more++;
+	if (more > 0)
+		snprintf(others, sizeof(others), ", and %u more mistake%s", more,
+			more == 1 ? "" : "s");
+	log_write(LOG_LEVEL_ERROR, NULL,
+		"the new configuration is refused, and the old one stays in force: %.*s%s",
+		end ? (int)(end - errors) : 300, errors ? errors : strerror(-r), others);
+}
+
+static void reload(struct shell *shell)
+{
+	struct config *config = NULL;
+	char *errors = NULL;
+	int r;
+
+	r = shell->params->reload(shell->params->ctx, &config, &errors);
+	if (r == 0)
+		r = core_set_config(shell->core, now_us(NULL), &config->core);
+	if (r < 0) {
+		say_refused(errors, r);
+		goto out;
+	}
+	if (shell->record)
+		record_new_config(shell->record, engine_config(core_engine(shell->core)));
+	say_waiting(shell, config);
+	log_write(LOG_LEVEL_NOTICE, NULL, "the configuration was read anew: mode %s",
+		config->core.engine.act ? "act" : "observe");
+	wake(shell);
+out:
+	free(errors);
+	config_free(config);
+}
+
 static int on_hangup(sd_event_source *source, const struct signalfd_siginfo *info, void *ctx)
 {
-	log_write(LOG_LEVEL_WARNING, NULL,
-		"signal HUP: the configuration is read at start only; restart the daemon");
+	struct shell *shell = ctx;
+
+	if (!shell->params->reload) {
+		log_write(LOG_LEVEL_WARNING, NULL,
+			"signal HUP: the configuration is read at start "
+			"only; restart the daemon");
+		return 0;
+	}
+	sd_notifyf(0, "RELOADING=1\nMONOTONIC_USEC=%" PRIu64, now_us(NULL));
+	reload(shell);
+	sd_notify(0, "READY=1");
 	return 0;
 }
 

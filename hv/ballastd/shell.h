@@ -2,7 +2,8 @@
 /*
  * shell: the event loop around the core. It alone reads a clock and waits; it takes events of the
  * backend to the core and the core's calls to the backend, runs the control socket, and ends on
- * SIGTERM and SIGINT. One thread; the backend's own are its affair.
+ * SIGTERM and SIGINT; on SIGHUP it takes a new configuration, whole or not at all. One thread; the
+ * backend's own are its affair.
  */
 #ifndef BALLAST_HV_BALLASTD_SHELL_H
 #define BALLAST_HV_BALLASTD_SHELL_H
@@ -13,6 +14,12 @@ struct shell_params {
 	const struct config *config; /* connect and socket are set */
 	const struct hv_backend *backend;
 	const char *record; /* file to record to; NULL: none */
+	/*
+	 * On SIGHUP: the configuration anew, the caller's; -EINVAL with *ret_errors as
+	 * config_load(); other errors. NULL: it cannot be read anew.
+	 */
+	int (*reload)(void *ctx, struct config **ret_config, char **ret_errors);
+	void *ctx;
 };
 
 /*

@@ -174,6 +174,25 @@ static const char *const manage_names[] = {
 	[HV_MANAGE_NO] = "no", [HV_MANAGE_OBSERVE] = "observe", [HV_MANAGE_ACT] = "act"
 };
 
+/* What applies beside the state that counts; nothing: no member. */
+static void put_states(struct json_object *object, uint32_t states, int *r)
+{
+	struct json_object *array;
+
+	if (!states)
+		return;
+	array = json_object_new_array();
+	for (unsigned int i = 0; i < ENGINE_VM_STATE_NR; i++) {
+		struct json_object *name;
+
+		if (!(states & UINT32_C(1) << i))
+			continue;
+		name = json_object_new_string(engine_vm_state_name((enum engine_vm_state)i));
+		json_push(array, name, r);
+	}
+	json_put_value(object, "also", array, r);
+}
+
 static struct json_object *vm_object(const struct core *core, const struct core_vm_view *vm)
 {
 	struct json_object *object = json_object_new_object();
@@ -184,6 +203,10 @@ static struct json_object *vm_object(const struct core *core, const struct core_
 	put_uuid(object, &vm->uuid, &r);
 	json_put_string(object, "group", vm->group, &r);
 	json_put_string(object, "state", engine_vm_state_name(view->state), &r);
+	put_states(object, vm->also, &r);
+	put_pages_if(object, "throttle", vm->throttle / POLICY_PAGE_SIZE, &r);
+	if (vm->throttle)
+		json_put_u64(object, "throttled", vm->throttled, &r);
 	json_put_bool(object, "answering", vm->answering, &r);
 	json_put_string(object, "manage", manage_names[vm->manage], &r);
 	if (view->attrs.paused)

@@ -24,6 +24,9 @@ struct json_object *views_pauses(struct core *core);
 
 struct json_object *views_status(struct core *core, uint64_t now);
 
+/* All knobs of that VM, who says them and what they override. */
+struct json_object *views_show(struct core *core, uint64_t id);
+
 /* The plan's shares must be current: see engine_plan(). group is the root's path. */
 struct json_object *views_plan(
 	struct core *core, const char *group, const struct reclaim_plan *plan);

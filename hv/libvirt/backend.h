@@ -24,15 +24,10 @@
 #include "hv/libvirt/queue.h"
 
 /*
- * libvirtd serves five requests of a connection and twenty of all its clients at once: each worker
- * has a connection, and together they leave most of it to others.
+ * libvirtd serves five requests of a connection and twenty of all its clients at once: each of the
+ * HV_WORKERS has a connection, and together they leave most of it to others. Calls that were out
+ * already when the last of HV_MAX_HUNG turned out to hang may add to those, up to HV_WORKERS.
  */
-#define LV_WORKERS 8
-/*
- * With that many calls hung no other is started, so that others get at libvirtd. Those that were
- * out already when the last of them turned out to hang may add to it, up to LV_WORKERS.
- */
-#define LV_HUNG_MAX 4
 /* Calls that wait: a call for each of ten thousand VMs and some more. */
 #define LV_WAITING_MAX 16384
 /* Notice a frozen libvirtd within keepalive's interval x count and one interval more. */
@@ -42,6 +37,7 @@
 struct lv_job {
 	struct lv_item item; /* the answer; first: the queue frees the job by it */
 	struct hv_call call;
+	struct hv_knobs_change change; /* HV_KNOBS: the job's own */
 	struct lv_job *next;
 };
 
@@ -62,10 +58,11 @@ enum lv_lack {
 	LV_NO_BULK_STATE,
 	LV_NO_CONFIG_PARAMETERS,
 	LV_NO_MEMORY_FLAGS,
+	LV_NO_JOB_STATS,
 	LV_NR_LACKS,
 };
 
-#define LV_EVENTS 6
+#define LV_EVENTS 9
 
 struct hv {
 	atomic_uint refs;
@@ -92,7 +89,7 @@ struct hv {
 	unsigned int nr_conns, nr_callbacks; /* the event loop runs until there are none */
 	unsigned int nr_waiting;
 	struct lv_jobs listing, urgent, normal;
-	struct lv_worker workers[LV_WORKERS];
+	struct lv_worker workers[HV_WORKERS];
 	unsigned int nr_workers, nr_idle;
 	bool process_work;
 
@@ -131,7 +128,7 @@ unsigned int lv_workers_hung(const struct hv *hv, uint64_t now);
 /* On the control connection: HV_LIST, HV_INFO. */
 void lv_perform_control(
 	struct hv *hv, virConnectPtr conn, struct hv_event *event, const struct hv_call *call);
-/* On a worker's connection: HV_STATS, HV_PERIOD, HV_TARGET. */
+/* On a worker's connection: HV_STATS, HV_PERIOD, HV_TARGET, HV_KNOBS. */
 void lv_perform_worker(
 	struct hv *hv, virConnectPtr conn, struct hv_event *event, const struct hv_call *call);
 /* The event is a failure; the message is copied. */

@@ -74,6 +74,10 @@ struct libvirt_calls {
 		virDomainPtr dom, int type, const char *uri, unsigned int flags);
 
 	/* One domain; may hang for ever. */
+	int (*domain_get_job_stats)(virDomainPtr dom, int *ret_type,
+		virTypedParameterPtr *ret_params, int *ret_nparams, unsigned int flags);
+	int (*domain_set_memory_parameters)(
+		virDomainPtr dom, virTypedParameterPtr params, int nparams, unsigned int flags);
 	int (*domain_memory_stats)(virDomainPtr dom, virDomainMemoryStatPtr stats, unsigned int nr,
 		unsigned int flags);
 	int (*domain_set_memory_stats_period)(virDomainPtr dom, int period_s, unsigned int flags);

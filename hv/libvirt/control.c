@@ -133,6 +133,24 @@ static void on_device(virConnectPtr conn, virDomainPtr dom, const char *alias, v
 	tell(opaque, dom, HV_EVENT_CHANGED, 0);
 }
 
+/* A migration goes on, a job ended: what runs now, statistics tell. */
+static void on_migration(virConnectPtr conn, virDomainPtr dom, int iteration, void *opaque)
+{
+	tell(opaque, dom, HV_EVENT_CHANGED, 0);
+}
+
+static void on_job(virConnectPtr conn, virDomainPtr dom, virTypedParameterPtr params, int nparams,
+	void *opaque)
+{
+	tell(opaque, dom, HV_EVENT_CHANGED, 0);
+}
+
+static void on_block_job(
+	virConnectPtr conn, virDomainPtr dom, const char *disk, int type, int status, void *opaque)
+{
+	tell(opaque, dom, HV_EVENT_CHANGED, 0);
+}
+
 static const struct {
 	int id;
 	virConnectDomainEventGenericCallback cb;
@@ -143,6 +161,9 @@ static const struct {
 	{ VIR_DOMAIN_EVENT_ID_METADATA_CHANGE, VIR_DOMAIN_EVENT_CALLBACK(on_metadata) },
 	{ VIR_DOMAIN_EVENT_ID_DEVICE_ADDED, VIR_DOMAIN_EVENT_CALLBACK(on_device) },
 	{ VIR_DOMAIN_EVENT_ID_DEVICE_REMOVED, VIR_DOMAIN_EVENT_CALLBACK(on_device) },
+	{ VIR_DOMAIN_EVENT_ID_MIGRATION_ITERATION, VIR_DOMAIN_EVENT_CALLBACK(on_migration) },
+	{ VIR_DOMAIN_EVENT_ID_JOB_COMPLETED, VIR_DOMAIN_EVENT_CALLBACK(on_job) },
+	{ VIR_DOMAIN_EVENT_ID_BLOCK_JOB, VIR_DOMAIN_EVENT_CALLBACK(on_block_job) },
 };
 
 /* Once a connection, whoever notices first. */

@@ -283,14 +283,8 @@ static void take_attribute(struct hv_info *info, const char *name, const char *v
 		refuse(info, name, value, "no such attribute");
 }
 
-/* ballast's own element. Two of them contradict each other: libvirt keeps one a namespace. */
-static void take_knobs(struct hv_info *info, const xmlNode *metadata)
+static void take_attributes(struct hv_info *info, const xmlNode *memory)
 {
-	const xmlNode *memory = child(metadata, "memory", DOMXML_MEMORY_NS);
-	struct hv_knobs *k = &info->metadata;
-
-	if (!memory)
-		return;
 	for (const xmlAttr *a = memory->properties; a; a = a->next) {
 		char *value;
 
@@ -301,6 +295,17 @@ static void take_knobs(struct hv_info *info, const xmlNode *metadata)
 			take_attribute(info, (const char *)a->name, value);
 		xmlFree(value);
 	}
+}
+
+/* ballast's own element. Two of them contradict each other: libvirt keeps one a namespace. */
+static void take_knobs(struct hv_info *info, const xmlNode *metadata)
+{
+	const xmlNode *memory = child(metadata, "memory", DOMXML_MEMORY_NS);
+	struct hv_knobs *k = &info->metadata;
+
+	if (!memory)
+		return;
+	take_attributes(info, memory);
 	/* Of two words that exclude each other the one that protects the guest holds. */
 	if (k->has_min && k->has_max && k->min > k->max) {
 		k->has_max = false;
@@ -356,6 +361,65 @@ static void take_balloon(struct hv_info *info, const xmlNode *domain)
 	xmlFree(period);
 }
 
+static bool says(const xmlNode *node, const char *name, const char *value)
+{
+	char *said = node ? attribute(node, name) : NULL;
+	bool same = said && !strcmp(said, value);
+
+	xmlFree(said);
+	return same;
+}
+
+/* VFIO keeps all of the guest's memory in place: PCI, mediated, and vdpa. USB and SCSI do not. */
+static bool pins(const xmlNode *device)
+{
+	if (is(device, "hostdev", NULL))
+		return says(device, "type", "pci") || says(device, "type", "mdev");
+	if (is(device, "interface", NULL))
+		return says(device, "type", "hostdev") || says(device, "type", "vdpa");
+	/* A disk on vDPA. */
+	return is(device, "disk", NULL) && says(device, "type", "vhostvdpa");
+}
+
+static unsigned int kinds_of_devices(const xmlNode *devices)
+{
+	unsigned int kinds = 0;
+
+	for (const xmlNode *node = devices ? devices->children : NULL; node; node = node->next) {
+		if (pins(node))
+			kinds |= HV_KIND_PINNED;
+		if (is(node, "memory", NULL) && says(node, "model", "virtio-mem"))
+			kinds |= HV_KIND_VIRTIO_MEM;
+	}
+	return kinds;
+}
+
+static bool strict_numa(const xmlNode *numatune)
+{
+	for (const xmlNode *node = numatune ? numatune->children : NULL; node; node = node->next)
+		if ((is(node, "memory", NULL) || is(node, "memnode", NULL)) &&
+			(says(node, "mode", "strict") || says(node, "mode", "restrictive")))
+			return true;
+	return false;
+}
+
+/* Every type of launchSecurity that there is encrypts or protects: a new one will too. */
+static void take_kinds(struct hv_info *info, const xmlNode *domain)
+{
+	const xmlNode *backing = child(domain, "memoryBacking", NULL);
+	unsigned int kinds = kinds_of_devices(child(domain, "devices", NULL));
+
+	if (child(backing, "hugepages", NULL))
+		kinds |= HV_KIND_HUGE_PAGES;
+	if (child(backing, "locked", NULL))
+		kinds |= HV_KIND_LOCKED;
+	if (child(domain, "launchSecurity", NULL))
+		kinds |= HV_KIND_ENCRYPTED;
+	if (strict_numa(child(domain, "numatune", NULL)))
+		kinds |= HV_KIND_STRICT_NUMA;
+	info->kinds = kinds;
+}
+
 static int copy(const xmlNode *node, char **ret)
 {
 	char *value = text(node);
@@ -392,6 +456,7 @@ static int take_domain(struct hv_info *info, const xmlNode *domain)
 		}
 	}
 	take_balloon(info, domain);
+	take_kinds(info, domain);
 	take_memtune(info, domain);
 	take_metadata(info, child(domain, "metadata", NULL));
 	return 0;
@@ -431,5 +496,109 @@ int domxml_parse_ceiling(const char *xml, uint64_t *ret_bytes)
 	else if (!ceiling(root, ret_bytes))
 		r = -EBADMSG;
 	xmlFreeDoc(doc);
+	return r;
+}
+
+/* ---- changing it ---- */
+
+/* Sets an attribute, or takes it away. -ENOMEM. */
+static int change_attribute(
+	xmlNode *node, const char *name, bool set, bool clear, const char *value)
+{
+	xmlAttr *old = xmlHasNsProp(node, (const xmlChar *)name, NULL);
+
+	if (set)
+		return xmlSetProp(node, (const xmlChar *)name, (const xmlChar *)value) ? 0
+										       : -ENOMEM;
+	if (clear && old)
+		xmlRemoveProp(old);
+	return 0;
+}
+
+static int change_size(xmlNode *node, const char *name, bool set, bool clear, uint64_t bytes)
+{
+	char text[SIZE_TEXT] = "none";
+
+	if (bytes != HV_UNLIMITED)
+		size_format_exact(bytes, text, sizeof(text));
+	return change_attribute(node, name, set, clear, text);
+}
+
+static int change_element(xmlNode *node, const struct hv_knobs_change *change)
+{
+	static const char *const manage[] = { "no", "observe", "act" };
+	const struct hv_knobs *k = &change->set;
+	unsigned int clear = change->clear;
+	int r;
+
+	r = change_size(
+		node, "soft-limit", k->has_soft_limit, clear & HV_KNOB_SOFT_LIMIT, k->soft_limit);
+	if (r == 0)
+		r = change_size(node, "min", k->has_min, clear & HV_KNOB_MIN, k->min);
+	if (r == 0)
+		r = change_size(node, "low", k->has_low, clear & HV_KNOB_LOW, k->low);
+	if (r == 0)
+		r = change_size(node, "max", k->has_max, clear & HV_KNOB_MAX, k->max);
+	if (r == 0)
+		r = change_attribute(node, "group", k->has_group, clear & HV_KNOB_GROUP, k->group);
+	if (r == 0)
+		r = change_attribute(node, "manage", k->has_manage, clear & HV_KNOB_MANAGE,
+			manage[k->has_manage ? k->manage : 0]);
+	if (r == 0)
+		r = change_attribute(node, "guest-swap", k->has_guest_swap,
+			clear & HV_KNOB_GUEST_SWAP, k->guest_swap ? "yes" : "no");
+	return r;
+}
+
+/* min over max is refused where it is set. */
+static bool contradicts_itself(const xmlNode *node)
+{
+	struct hv_info info = { 0 };
+	bool bad;
+
+	take_attributes(&info, node);
+	bad = info.metadata.has_min && info.metadata.has_max &&
+	      info.metadata.min > info.metadata.max;
+	hv_info_clear(&info);
+	return bad;
+}
+
+static int write_node(xmlDoc *doc, xmlNode *node, char **ret_text)
+{
+	xmlBuffer *buffer = xmlBufferCreate();
+	int r = -ENOMEM;
+
+	if (buffer && xmlNodeDump(buffer, doc, node, 0, 0) > 0) {
+		*ret_text = strdup((const char *)xmlBufferContent(buffer));
+		r = *ret_text ? 0 : -ENOMEM;
+	}
+	xmlBufferFree(buffer);
+	return r;
+}
+
+int domxml_change(const char *element, const struct hv_knobs_change *change, char **ret_element)
+{
+	xmlDoc *doc = NULL;
+	xmlNode *node = NULL;
+	char *text = NULL;
+	int r;
+
+	r = element ? parse(element, &doc, &node) : -EBADMSG;
+	if (r == 0 && !is(node, "memory", NULL) && !is(node, "memory", DOMXML_MEMORY_NS)) {
+		xmlFreeDoc(doc);
+		r = -EBADMSG;
+	}
+	if (r < 0)
+		r = parse("<memory/>", &doc, &node);
+	if (r < 0)
+		return r == -EBADMSG ? -ENOMEM : r;
+	r = change_element(node, change);
+	if (r == 0 && contradicts_itself(node))
+		r = -EINVAL;
+	if (r == 0 && (node->properties || node->children))
+		r = write_node(doc, node, &text);
+	xmlFreeDoc(doc);
+	if (r == 0)
+		*ret_element = text;
 	return r;
 }

@@ -38,4 +38,12 @@ int domxml_parse(const char *xml, struct hv_info *ret_info);
  */
 int domxml_parse_ceiling(const char *xml, uint64_t *ret_bytes);
 
+/*
+ * ballast's own element after a change. element: as it is, with or without its namespace; NULL, or
+ * one that cannot be read: none. Attributes that the change does not name stay, known or not.
+ * *ret_element is the caller's; NULL: nothing is said any more, and it can go. -EINVAL: min would
+ * be over max; -ENOMEM.
+ */
+int domxml_change(const char *element, const struct hv_knobs_change *change, char **ret_element);
+
 #endif

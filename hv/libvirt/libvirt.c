@@ -15,6 +15,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "common/negative.h"
 #include "hv/libvirt/backend.h"
 #include "hv/pool.h"
 
@@ -52,8 +53,10 @@ static void free_jobs(struct lv_jobs *jobs)
 {
 	struct lv_job *job;
 
-	while ((job = lv_jobs_take(jobs)))
+	while ((job = lv_jobs_take(jobs))) {
+		hv_change_clear(&job->change);
 		free(job);
+	}
 }
 
 /* Also of what open() made only half. */
@@ -105,9 +108,10 @@ int lv_start_thread(struct hv *hv, void *(*run)(void *), void *arg)
 	r = pthread_create(&thread, &attr, run, arg);
 	pthread_sigmask(SIG_SETMASK, &old, NULL);
 	pthread_attr_destroy(&attr);
-	if (r != 0)
-		lv_put(hv);
-	return -r;
+	if (r == 0)
+		return 0;
+	atomic_fetch_sub(&hv->refs, 1); /* never the last one: the caller has its own */
+	return negative(r);
 }
 
 /* ---- jobs ---- */
@@ -136,6 +140,7 @@ struct lv_job *lv_jobs_take(struct lv_jobs *jobs)
 
 void lv_answer(struct hv *hv, struct lv_job *job)
 {
+	hv_change_clear(&job->change);
 	lv_queue_push(&hv->queue, &job->item);
 }
 
@@ -234,7 +239,7 @@ static int new_hv(
 		r = -errno;
 		goto fail;
 	}
-	r = processes_new(proc, &hv->processes);
+	r = processes_new(proc, params->cgroup ? params->cgroup : "/sys/fs/cgroup", &hv->processes);
 	if (r < 0)
 		goto fail;
 	r = open_pressure(hv, params->psi);
@@ -340,26 +345,6 @@ static int fd(struct hv *hv)
 	return hv->queue.fd;
 }
 
-static enum hv_event_type answer_of(enum hv_call_type call)
-{
-	switch (call) {
-	case HV_LIST:
-		return HV_EVENT_LISTED;
-	case HV_INFO:
-		return HV_EVENT_INFO;
-	case HV_STATS:
-		return HV_EVENT_STATS;
-	case HV_PERIOD:
-	case HV_TARGET:
-		return HV_EVENT_DONE;
-	case HV_PROCESS:
-		return HV_EVENT_PROCESS;
-	case HV_HOST:
-		return HV_EVENT_HOST;
-	}
-	return HV_EVENT_NONE;
-}
-
 /* Lock held. */
 static int enqueue(struct hv *hv, struct lv_job *job)
 {
@@ -374,7 +359,7 @@ static int enqueue(struct hv *hv, struct lv_job *job)
 		hv->nr_waiting++;
 		return 0;
 	}
-	if (lv_workers_hung(hv, lv_now()) >= LV_HUNG_MAX)
+	if (lv_workers_hung(hv, lv_now()) >= HV_MAX_HUNG)
 		return -EAGAIN;
 	r = lv_workers_start(hv);
 	if (r < 0)
@@ -388,17 +373,26 @@ static int enqueue(struct hv *hv, struct lv_job *job)
 
 static int submit(struct hv *hv, const struct hv_call *call)
 {
-	enum hv_event_type answer = answer_of(call->type);
+	enum hv_event_type answer = hv_answer_of(call->type);
 	struct lv_job *job;
 	bool connected;
 	int r = 0;
 
-	if (answer == HV_EVENT_NONE || (call->type == HV_PERIOD && call->period_s > INT32_MAX))
+	if (answer == HV_EVENT_NONE || (call->type == HV_KNOBS && !call->change) ||
+		(call->type == HV_PERIOD && call->period_s > INT32_MAX))
 		return -EINVAL;
 	job = calloc(1, sizeof(*job));
 	if (!job)
 		return -ENOMEM;
 	job->call = *call;
+	if (call->type == HV_KNOBS) {
+		r = hv_change_copy(call->change, &job->change);
+		if (r < 0) {
+			free(job);
+			return r;
+		}
+		job->call.change = &job->change;
+	}
 	job->item.event.type = answer;
 	job->item.event.token = call->token;
 	job->item.event.uuid = call->uuid;
@@ -416,6 +410,7 @@ static int submit(struct hv *hv, const struct hv_call *call)
 		r = enqueue(hv, job);
 	pthread_mutex_unlock(&hv->lock);
 	if (r < 0) {
+		hv_change_clear(&job->change);
 		free(job);
 	} else if (!connected) {
 		lv_fail(&job->item.event, -ENOTCONN, "not connected to libvirt");

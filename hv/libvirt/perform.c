@@ -37,6 +37,8 @@ static int errno_of(int code)
 	case VIR_ERR_AUTH_CANCELLED:
 	case VIR_ERR_AUTH_UNAVAILABLE:
 		return -EACCES;
+	case VIR_ERR_RPC: /* "packet ... bytes received ... want ..." */
+		return -EMSGSIZE;
 	case VIR_ERR_OPERATION_TIMEOUT: /* "cannot acquire state change lock" */
 		return -ETIMEDOUT;
 	case VIR_ERR_NO_SUPPORT:
@@ -116,7 +118,7 @@ static const virTypedParameter *parameter(
 
 /*
  * A domain that is being started, restored or migrated is there before its memory is; of the
- * outgoing side of a migration the last moment looks the same, which does no harm.
+ * outgoing side of a migration the last moment looks the same: who saw it run knows better.
  */
 static enum hv_run_state state_of(int state, int reason)
 {
@@ -137,6 +139,32 @@ static enum hv_run_state state_of(int state, int reason)
 	}
 }
 
+/* What a state's reason tells of a job; a live one shows in the job's own statistics only. */
+static enum hv_job job_of_state(int state, int reason)
+{
+	if (state == VIR_DOMAIN_RUNNING)
+		return reason == VIR_DOMAIN_RUNNING_POSTCOPY ||
+				       reason == VIR_DOMAIN_RUNNING_POSTCOPY_FAILED
+			       ? HV_JOB_POSTCOPY
+			       : HV_JOB_NONE;
+	if (state != VIR_DOMAIN_PAUSED)
+		return HV_JOB_NONE;
+	switch (reason) {
+	case VIR_DOMAIN_PAUSED_MIGRATION:
+		return HV_JOB_MIGRATION;
+	case VIR_DOMAIN_PAUSED_POSTCOPY:
+	case VIR_DOMAIN_PAUSED_POSTCOPY_FAILED:
+		return HV_JOB_POSTCOPY;
+	case VIR_DOMAIN_PAUSED_SAVE:
+	case VIR_DOMAIN_PAUSED_DUMP:
+		return HV_JOB_SAVE;
+	case VIR_DOMAIN_PAUSED_SNAPSHOT:
+		return HV_JOB_SNAPSHOT;
+	default:
+		return HV_JOB_NONE;
+	}
+}
+
 /* A name that is too long is refused: libvirt's own drivers take none. */
 static int add_listed(
 	struct hv *hv, struct hv_event *event, virDomainPtr dom, int state, int reason)
@@ -145,6 +173,7 @@ static int add_listed(
 	const char *name = hv->calls->domain_get_name(dom);
 
 	vm->state = state_of(state, reason);
+	vm->job = job_of_state(state, reason);
 	if (vm->state == HV_OFF || !name || strlen(name) > HV_NAME_MAX ||
 		hv->calls->domain_get_uuid(dom, vm->uuid.bytes) < 0)
 		return 0;
@@ -157,6 +186,7 @@ static int add_listed(
 
 static int make_room(struct hv_event *event, int nr)
 {
+	event->listed.nr = 0;
 	event->listed.vms = nr > 0 ? calloc((size_t)nr, sizeof(*event->listed.vms)) : NULL;
 	return nr > 0 && !event->listed.vms ? -ENOMEM : 0;
 }
@@ -247,6 +277,13 @@ static void list(struct hv *hv, virConnectPtr conn, struct hv_event *event)
 	if (r == -EOPNOTSUPP) {
 		lacks(hv, LV_NO_BULK_STATE, event,
 			"this libvirt gives no states in bulk: they are read one by one");
+		r = list_one_by_one(hv, conn, event);
+	}
+	/* Too much for one message: handles and states are small, one by one. */
+	if (r == -EMSGSIZE) {
+		free(event->message);
+		event->message = NULL;
+		event->error = 0;
 		r = list_one_by_one(hv, conn, event);
 	}
 	if (r == 0)
@@ -365,6 +402,51 @@ void lv_perform_control(
 
 /* ---- what may hang ---- */
 
+static enum hv_job job_of_operation(int operation)
+{
+	switch (operation) {
+	case VIR_DOMAIN_JOB_OPERATION_MIGRATION_IN:
+	case VIR_DOMAIN_JOB_OPERATION_MIGRATION_OUT:
+		return HV_JOB_MIGRATION;
+	case VIR_DOMAIN_JOB_OPERATION_SNAPSHOT:
+	case VIR_DOMAIN_JOB_OPERATION_SNAPSHOT_REVERT:
+		return HV_JOB_SNAPSHOT;
+	case VIR_DOMAIN_JOB_OPERATION_BACKUP:
+		return HV_JOB_BACKUP;
+	default: /* saved, dumped, started, restored; and what is not known yet */
+		return HV_JOB_SAVE;
+	}
+}
+
+/* The job that runs; false: not told. */
+static bool read_job(struct hv *hv, struct hv_event *event, virDomainPtr dom, enum hv_job *ret_job)
+{
+	const virTypedParameter *operation;
+	virTypedParameterPtr params = NULL;
+	int type = VIR_DOMAIN_JOB_NONE, nr = 0, r;
+
+	if (known_to_lack(hv, LV_NO_JOB_STATS))
+		return false;
+	if (hv->calls->domain_get_job_stats(dom, &type, &params, &nr, 0) < 0) {
+		r = last_error(hv);
+		/* Of an incoming migration it refuses to say more than that. */
+		if (r == -EOPNOTSUPP)
+			lacks(hv, LV_NO_JOB_STATS, event,
+				"this libvirt tells no jobs: only states that show them count");
+		return false;
+	}
+	operation = parameter(params, nr, VIR_DOMAIN_JOB_OPERATION, VIR_TYPED_PARAM_INT);
+	*ret_job = HV_JOB_NONE;
+	if (type == VIR_DOMAIN_JOB_BOUNDED || type == VIR_DOMAIN_JOB_UNBOUNDED)
+		*ret_job = job_of_operation(
+			operation ? operation->value.i : VIR_DOMAIN_JOB_OPERATION_UNKNOWN);
+	for (int i = 0; i < nr; i++)
+		if (params[i].type == VIR_TYPED_PARAM_STRING)
+			free(params[i].value.s);
+	free(params);
+	return true;
+}
+
 /* 2^64 - 1 and what became of it in KiB are "not known", and so is all that no host has. */
 static void take_amount(
 	struct hv_stats *stats, enum hv_stat bit, uint64_t *ret_bytes, unsigned long long kib)
@@ -407,8 +489,10 @@ static void read_stats(struct hv *hv, virConnectPtr conn, struct hv_event *event
 {
 	virDomainMemoryStatStruct stats[VIR_DOMAIN_MEMORY_STAT_NR];
 	struct hv_stats result = { 0 };
-	int nr = hv->calls->domain_memory_stats(dom, stats, VIR_DOMAIN_MEMORY_STAT_NR, 0);
+	int nr;
 
+	result.job_known = read_job(hv, event, dom, &result.job);
+	nr = hv->calls->domain_memory_stats(dom, stats, VIR_DOMAIN_MEMORY_STAT_NR, 0);
 	if (nr < 0) {
 		lv_failed(hv, conn, event, "reading the balloon's statistics");
 		return;
@@ -462,10 +546,16 @@ static void set_target(struct hv *hv, virConnectPtr conn, struct hv_event *event
 	const struct hv_call *call)
 {
 	unsigned long kib = kib_up(call->target);
+	enum hv_job job;
 	int r;
 
 	if (call->target == 0 || call->target == HV_UNLIMITED || call->ceiling == HV_UNLIMITED) {
 		lv_fail(event, -EINVAL, "no target to set");
+		return;
+	}
+	/* libvirt would let it wait half a minute, and then refuse it. A backup takes targets. */
+	if (read_job(hv, event, dom, &job) && job != HV_JOB_NONE && job != HV_JOB_BACKUP) {
+		lv_fail(event, -EBUSY, "a job runs on the domain, so no target was set");
 		return;
 	}
 	if (call->ceiling > 0 && record_ceiling(hv, conn, event, dom, call->ceiling) < 0)
@@ -487,6 +577,113 @@ static void set_target(struct hv *hv, virConnectPtr conn, struct hv_event *event
 			"this libvirt sets memory without flags only: that is used");
 }
 
+/* For a domain whose configuration says the limit too: it is still known then. */
+static void unthrottle(struct hv *hv, virConnectPtr conn, struct hv_event *event, virDomainPtr dom)
+{
+	virTypedParameter limit = { .type = VIR_TYPED_PARAM_ULLONG };
+
+	if (hv->calls->domain_is_persistent(dom) <= 0) {
+		lv_fail(event, -EOPNOTSUPP, "a transient domain has no limit but the live one");
+		return;
+	}
+	strcpy(limit.field, VIR_DOMAIN_MEMORY_SOFT_LIMIT);
+	limit.value.ul = VIR_DOMAIN_MEMORY_PARAM_UNLIMITED;
+	if (hv->calls->domain_set_memory_parameters(dom, &limit, 1, VIR_DOMAIN_AFFECT_LIVE) < 0)
+		lv_failed(hv, conn, event, "lifting the live soft limit");
+}
+
+/* ---- ballast's own element ---- */
+
+#define MEMORY_KEY "ballast"
+
+/* 0 with the element as it is there, NULL: none. */
+static int read_element(struct hv *hv, virConnectPtr conn, struct hv_event *event, virDomainPtr dom,
+	unsigned int flags, char **ret_element)
+{
+	char *element = hv->calls->domain_get_metadata(
+		dom, VIR_DOMAIN_METADATA_ELEMENT, DOMXML_MEMORY_NS, flags);
+	virErrorPtr error = element ? NULL : hv->calls->get_last_error();
+
+	if (!element && error && error->code != VIR_ERR_NO_DOMAIN_METADATA) {
+		lv_failed(hv, conn, event, "reading the metadata");
+		return event->error;
+	}
+	*ret_element = element;
+	return 0;
+}
+
+/* Element NULL: it goes. */
+static int write_element(struct hv *hv, virConnectPtr conn, struct hv_event *event,
+	virDomainPtr dom, unsigned int flags, const char *element)
+{
+	if (hv->calls->domain_set_metadata(dom, VIR_DOMAIN_METADATA_ELEMENT, element,
+		    element ? MEMORY_KEY : NULL, DOMXML_MEMORY_NS, flags) == 0)
+		return 0;
+	lv_failed(hv, conn, event, "writing the metadata");
+	return event->error;
+}
+
+static bool same_text(const char *a, const char *b)
+{
+	return a && b ? !strcmp(a, b) : a == b;
+}
+
+/* What is there at flags, and what it is to become. */
+struct element {
+	unsigned int flags;
+	char *old, *new;
+};
+
+static int prepare_element(struct hv *hv, virConnectPtr conn, struct hv_event *event,
+	virDomainPtr dom, const struct hv_knobs_change *change, struct element *element)
+{
+	int r = read_element(hv, conn, event, dom, element->flags, &element->old);
+
+	if (r < 0)
+		return r;
+	r = domxml_change(element->old, change, &element->new);
+	if (r < 0)
+		lv_fail(event, r,
+			r == -EINVAL ? "min would be over max, so nothing was written"
+				     : "the metadata cannot be changed");
+	return r;
+}
+
+/*
+ * Where it runs, and in the stored configuration. All is read and computed before anything is
+ * written, and what was written is taken back where the rest cannot be.
+ */
+static void change_knobs(struct hv *hv, virConnectPtr conn, struct hv_event *event,
+	virDomainPtr dom, const struct hv_knobs_change *change)
+{
+	struct element live = { .flags = VIR_DOMAIN_AFFECT_LIVE };
+	struct element config = { .flags = VIR_DOMAIN_AFFECT_CONFIG };
+	int persistent = hv->calls->domain_is_persistent(dom);
+
+	if (persistent < 0) {
+		lv_failed(hv, conn, event, "reading the domain's configuration");
+		return;
+	}
+	if (prepare_element(hv, conn, event, dom, change, &live) < 0 ||
+		(persistent && prepare_element(hv, conn, event, dom, change, &config) < 0))
+		goto out;
+	if (!persistent) {
+		write_element(hv, conn, event, dom, live.flags, live.new);
+	} else if (same_text(live.new, config.new)) {
+		write_element(hv, conn, event, dom, live.flags | config.flags, live.new);
+	} else if (write_element(hv, conn, event, dom, config.flags, config.new) == 0 &&
+		   write_element(hv, conn, event, dom, live.flags, live.new) < 0) {
+		/* What this says is no news. */
+		hv->calls->domain_set_metadata(dom, VIR_DOMAIN_METADATA_ELEMENT, config.old,
+			config.old ? MEMORY_KEY : NULL, DOMXML_MEMORY_NS, config.flags);
+	}
+out:
+	free(live.old);
+	free(live.new);
+	free(config.old);
+	free(config.new);
+}
+
 void lv_perform_worker(
 	struct hv *hv, virConnectPtr conn, struct hv_event *event, const struct hv_call *call)
 {
@@ -498,6 +695,10 @@ void lv_perform_worker(
 		read_stats(hv, conn, event, dom);
 	else if (call->type == HV_PERIOD)
 		set_period(hv, conn, event, dom, call->period_s);
+	else if (call->type == HV_UNTHROTTLE)
+		unthrottle(hv, conn, event, dom);
+	else if (call->type == HV_KNOBS)
+		change_knobs(hv, conn, event, dom, call->change);
 	else
 		set_target(hv, conn, event, dom, call);
 	hv->calls->domain_free(dom);

@@ -18,6 +18,8 @@
 #define HASH_NONFATAL_OOM 1
 #include <uthash.h>
 
+#include "common/negative.h"
+#include "hv/libvirt/cgroup.h"
 #include "hv/libvirt/smaps.h"
 
 /* The most of a command line that is searched: QEMU's with many devices have some 20 KiB. */
@@ -41,29 +43,39 @@ struct vm {
 	/* The process; -1: not found. */
 	int folder, status;
 	uint64_t pause, next; /* when to look again for what is missing */
+	uint64_t started;
 	bool measured;
 	struct baseline base;
+	uint64_t throttle_next; /* when it is due; 0: at once */
+	struct cgroup_throttle throttle;
 	UT_hash_handle hh;
 };
 
 struct processes {
 	pthread_mutex_t lock;
 	int proc;
+	char *cgroup;
 	struct vm *vms;
 	size_t nr;
 	bool no_swap; /* the host has none */
 };
 
-int processes_new(const char *proc, struct processes **ret_processes)
+int processes_new(const char *proc, const char *cgroup, struct processes **ret_processes)
 {
 	struct processes *p = calloc(1, sizeof(*p));
 	int r;
 
 	if (!p)
 		return -ENOMEM;
+	p->cgroup = strdup(cgroup);
+	if (!p->cgroup) {
+		free(p);
+		return -ENOMEM;
+	}
 	p->proc = open(proc, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	if (p->proc < 0) {
 		r = -errno;
+		free(p->cgroup);
 		free(p);
 		return r;
 	}
@@ -84,7 +96,8 @@ static void forget_process(struct vm *vm)
 	close_fd(&vm->folder);
 	close_fd(&vm->status);
 	vm->measured = false;
-	vm->pause = vm->next = 0;
+	vm->pause = vm->next = vm->started = vm->throttle_next = 0;
+	vm->throttle = (struct cgroup_throttle){ 0 };
 }
 
 static void drop(struct processes *p, struct vm *vm)
@@ -105,6 +118,7 @@ void processes_free(struct processes *p)
 		drop(p, vm);
 	pthread_mutex_destroy(&p->lock);
 	close(p->proc);
+	free(p->cgroup);
 	free(p);
 }
 
@@ -180,7 +194,7 @@ static int read_status(int fd, struct process_status *ret_status)
 
 	n = pread(fd, text, sizeof(text) - 1, 0);
 	if (n < 0)
-		return -errno;
+		return negative(errno);
 	text[n] = 0;
 	return process_parse_status(text, ret_status);
 }
@@ -241,64 +255,6 @@ static bool wants_baseline(const struct vm *vm, const struct process_status *s, 
 		       PROCESS_BASELINE_BYTES;
 }
 
-static void read_vm(
-	const struct processes *p, struct vm *vm, uint64_t now, struct hv_process *ret, bool *work)
-{
-	struct process_status status;
-
-	memset(ret, 0, sizeof(*ret));
-	ret->uuid = vm->uuid;
-	if (vm->status >= 0 && read_status(vm->status, &status) < 0)
-		forget_process(vm);
-	if (vm->status < 0) {
-		if (now >= vm->next)
-			*work = true;
-		return;
-	}
-	if (wants_baseline(vm, &status, now))
-		*work = true;
-	if (vm->measured)
-		attribute(p, vm, &status, ret);
-}
-
-int processes_read(struct processes *p, uint64_t now, struct hv_process **ret_vms, size_t *ret_nr,
-	bool *ret_work)
-{
-	struct hv_process *vms = NULL;
-	struct vm *vm, *next;
-	size_t nr = 0;
-	int r = 0;
-
-	*ret_work = false;
-	pthread_mutex_lock(&p->lock);
-	if (p->nr > 0) {
-		vms = calloc(p->nr, sizeof(*vms));
-		if (!vms)
-			r = -ENOMEM;
-	}
-	if (vms)
-		HASH_ITER (hh, p->vms, vm, next)
-			read_vm(p, vm, now, &vms[nr++], ret_work);
-	pthread_mutex_unlock(&p->lock);
-	if (r < 0)
-		return r;
-	*ret_vms = vms;
-	*ret_nr = nr;
-	return 0;
-}
-
-/* ---- the slow part: works on copies, with no lock held ---- */
-
-struct todo {
-	struct hv_uuid uuid;
-	char text[HV_UUID_TEXT];
-	uint64_t maximum;
-	int folder, status; /* to find: -1 until found */
-	uint64_t started;   /* of what was found */
-	bool searched, measure, measured;
-	struct baseline base;
-};
-
 static int open_in(int folder, const char *name)
 {
 	return openat(folder, name, O_RDONLY | O_CLOEXEC);
@@ -325,6 +281,84 @@ static ssize_t read_all(int folder, const char *name, char *buf, size_t size)
 	buf[length] = 0;
 	return n < 0 ? n : (ssize_t)length;
 }
+
+/* Lines of a hybrid hierarchy: some twenty. Small files that the kernel makes up: no need to wait.
+ */
+static void look_at_cgroup(
+	const struct processes *p, struct vm *vm, uint64_t now, unsigned int *looks)
+{
+	char text[STATUS_MAX];
+
+	(*looks)--;
+	vm->throttle = (struct cgroup_throttle){ 0 };
+	if (read_all(vm->folder, "cgroup", text, sizeof(text)) > 0)
+		cgroup_read_throttle(p->cgroup, text, &vm->throttle);
+	vm->throttle_next = now + PROCESS_CGROUP_US;
+}
+
+static void read_vm(const struct processes *p, struct vm *vm, uint64_t now, unsigned int *looks,
+	struct hv_process *ret, bool *work)
+{
+	struct process_status status;
+
+	memset(ret, 0, sizeof(*ret));
+	ret->uuid = vm->uuid;
+	if (vm->status >= 0 && read_status(vm->status, &status) < 0)
+		forget_process(vm);
+	if (vm->status < 0) {
+		if (now >= vm->next)
+			*work = true;
+		return;
+	}
+	if (wants_baseline(vm, &status, now))
+		*work = true;
+	if (now >= vm->throttle_next && *looks > 0)
+		look_at_cgroup(p, vm, now, looks);
+	if (vm->measured)
+		attribute(p, vm, &status, ret);
+	ret->started = vm->started;
+	ret->throttle = vm->throttle.high;
+	ret->throttled = vm->throttle.events;
+}
+
+int processes_read(struct processes *p, uint64_t now, struct hv_process **ret_vms, size_t *ret_nr,
+	bool *ret_work)
+{
+	unsigned int looks = PROCESS_CGROUPS_AT_ONCE;
+	struct hv_process *vms = NULL;
+	struct vm *vm, *next;
+	size_t nr = 0;
+	int r = 0;
+
+	*ret_work = false;
+	pthread_mutex_lock(&p->lock);
+	if (p->nr > 0) {
+		vms = calloc(p->nr, sizeof(*vms));
+		if (!vms)
+			r = -ENOMEM;
+	}
+	if (vms)
+		HASH_ITER (hh, p->vms, vm, next)
+			read_vm(p, vm, now, &looks, &vms[nr++], ret_work);
+	pthread_mutex_unlock(&p->lock);
+	if (r < 0)
+		return r;
+	*ret_vms = vms;
+	*ret_nr = nr;
+	return 0;
+}
+
+/* ---- the slow part: works on copies, with no lock held ---- */
+
+struct todo {
+	struct hv_uuid uuid;
+	char text[HV_UUID_TEXT];
+	uint64_t maximum;
+	int folder, status; /* to find: -1 until found */
+	uint64_t started;   /* of what was found */
+	bool searched, measure, measured;
+	struct baseline base;
+};
 
 /* The argument after "-uuid"; NULL: none. cmdline has length bytes and a 0 behind. */
 static const char *uuid_argument(const char *cmdline, size_t length)
@@ -413,7 +447,7 @@ static void measure(struct todo *t, uint64_t now)
 	int fd = open_in(t->folder, "smaps"), status_fd;
 	int r;
 
-	r = fd < 0 ? -errno : process_read_smaps(fd, t->maximum, &guest);
+	r = fd < 0 ? negative(errno) : process_read_smaps(fd, t->maximum, &guest);
 	/* Right after, so that the two belong together. */
 	status_fd = open_in(t->folder, "status");
 	if (status_fd >= 0 && read_status(status_fd, &status) == 0) {
@@ -446,7 +480,7 @@ static bool host_has_no_swap(int proc)
 static struct todo *collect(struct processes *p, uint64_t now, size_t *ret_nr)
 {
 	struct todo *todo = p->nr > 0 ? calloc(p->nr, sizeof(*todo)) : NULL;
-	struct process_status status;
+	struct process_status status = { 0 };
 	struct vm *vm, *next;
 	size_t nr = 0;
 
@@ -485,6 +519,7 @@ static void store(struct vm *vm, struct todo *t, uint64_t now)
 	if (t->searched && t->folder >= 0 && vm->folder < 0) {
 		vm->folder = t->folder;
 		vm->status = t->status;
+		vm->started = t->started;
 		t->folder = t->status = -1;
 	}
 	/* Memory that came or went meanwhile makes what was measured worthless. */

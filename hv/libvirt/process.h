@@ -29,14 +29,18 @@
 #define PROCESS_BASELINE_BYTES (64u << 20)
 /* ...and so long ago. Reading smaps of a 64 GiB guest takes up to a second of one CPU. */
 #define PROCESS_BASELINE_US 60000000u
+/* How often the limits of its cgroup are read: operators set them, seldom. */
+#define PROCESS_CGROUP_US 5000000u
+/* And of so many VMs within one reading: some 20 microseconds each. */
+#define PROCESS_CGROUPS_AT_ONCE 64u
 /* Pause before looking again for what was not found: doubles from the first to the last. */
 #define PROCESS_FIRST_PAUSE_US 500000u
 #define PROCESS_LAST_PAUSE_US  64000000u
 
 struct processes;
 
-/* proc: "/proc". -ENOENT, -ENOMEM. */
-int processes_new(const char *proc, struct processes **ret_processes);
+/* proc: "/proc"; cgroup: "/sys/fs/cgroup". -ENOENT (proc), -ENOMEM. */
+int processes_new(const char *proc, const char *cgroup, struct processes **ret_processes);
 void processes_free(struct processes *processes);
 
 /* Which VMs there are from now on; what is known of those that stay is kept. -ENOMEM. */

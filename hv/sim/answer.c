@@ -31,7 +31,18 @@ static enum hv_run_state run_state(const struct sim_guest *vm)
 {
 	if (vm->guest.state == GUEST_OFF)
 		return HV_OFF;
+	if (vm->incoming)
+		return HV_STARTING;
 	return vm->guest.state == GUEST_PAUSED ? HV_PAUSED : HV_RUNNING;
+}
+
+/* A live migration does not show in a state. */
+static enum hv_job listed_job(const struct sim_guest *vm)
+{
+	if (vm->incoming)
+		return HV_JOB_MIGRATION;
+	return vm->job == HV_JOB_POSTCOPY || vm->guest.state == GUEST_PAUSED ? vm->job
+									     : HV_JOB_NONE;
 }
 
 /* ---- calls ---- */
@@ -46,8 +57,8 @@ static int answer_list(struct hv *hv, struct hv_event *event)
 	if (!event->listed.vms)
 		return -ENOMEM;
 	for (struct sim_guest *vm = hv->by_uuid; vm; vm = vm->by_uuid.next)
-		event->listed.vms[event->listed.nr++] =
-			(struct hv_listed){ vm->uuid, sim_copy_text(vm->name, &r), run_state(vm) };
+		event->listed.vms[event->listed.nr++] = (struct hv_listed){ vm->uuid,
+			sim_copy_text(vm->name, &r), run_state(vm), listed_job(vm) };
 	return r;
 }
 
@@ -61,6 +72,7 @@ static int answer_info(const struct sim_guest *vm, struct hv_event *event)
 		.maximum = vm->guest.params.maximum,
 		.ceiling = vm->ceiling,
 		.balloon = vm->guest.params.balloon,
+		.kinds = vm->kinds,
 		.stats_period_s = vm->guest.period_us / SIM_US_PER_S,
 		.metadata = sim_copy_knobs(&vm->metadata, &r),
 		.memtune = sim_copy_knobs(&vm->memtune, &r),
@@ -73,7 +85,10 @@ static void answer_stats(struct sim_guest *vm, struct hv_stats *stats)
 {
 	const struct guest_stats *told = &vm->guest.stats;
 
-	*stats = (struct hv_stats){ .known = HV_STAT_ACTUAL, .actual = guest_actual(&vm->guest) };
+	*stats = (struct hv_stats){ .known = HV_STAT_ACTUAL,
+		.actual = guest_actual(&vm->guest),
+		.job_known = true,
+		.job = vm->job };
 	if (vm->partial_every && ++vm->stats_calls % vm->partial_every == 0)
 		return;
 	stats->known |= HV_STAT_LAST_UPDATE;
@@ -103,9 +118,11 @@ static int answer_process(struct hv *hv, struct hv_event *event)
 		event->process.vms[event->process.nr++] = (struct hv_process){ .uuid = vm->uuid,
 			.known = true,
 			.swap_known = true,
-			.resident = guest_resident(&vm->guest),
+			.resident = vm->kinds & HV_KIND_HUGE_PAGES ? 0 : guest_resident(&vm->guest),
 			.swapped = vm->guest.host_swapped,
-			.overhead = vm->overhead };
+			.overhead = vm->overhead,
+			.started = vm->started,
+			.throttle = vm->throttle };
 	}
 	return 0;
 }
@@ -116,11 +133,37 @@ static int set_target(struct hv *hv, struct sim_guest *vm, const struct hv_call 
 		return -EOPNOTSUPP;
 	if (call->target > vm->guest.params.maximum)
 		return -EINVAL;
+	if (vm->job != HV_JOB_NONE && vm->job != HV_JOB_BACKUP)
+		return -EBUSY;
 	vm->ceiling = call->ceiling;
 	vm->targets++;
 	if (call->target < vm->lowest_target)
 		vm->lowest_target = call->target;
 	guest_set_target(&vm->guest, hv->now, call->target);
+	return 0;
+}
+
+/* As a whole: what does not fit together is not taken at all. */
+static int change_knobs(struct hv *hv, struct sim_guest *vm, const struct hv_knobs_change *change)
+{
+	struct hv_knobs knobs;
+	int r;
+
+	if (!change)
+		return -EINVAL;
+	r = hv_knobs_copy(&vm->metadata, &knobs);
+	if (r < 0)
+		return r;
+	r = hv_change_apply(change, &knobs);
+	if (r == 0 && knobs.has_min && knobs.has_max && knobs.min > knobs.max)
+		r = -EINVAL;
+	if (r < 0) {
+		hv_knobs_clear(&knobs);
+		return r;
+	}
+	hv_knobs_clear(&vm->metadata);
+	vm->metadata = knobs;
+	sim_tell_vm(hv, HV_EVENT_CHANGED, vm, 0);
 	return 0;
 }
 
@@ -130,17 +173,10 @@ uint64_t sim_host_used(const struct hv *hv)
 
 	for (const struct sim_guest *vm = hv->by_uuid; vm; vm = vm->by_uuid.next)
 		if (vm->guest.state != GUEST_OFF)
-			used += guest_resident(&vm->guest) + vm->overhead;
+			used += vm->overhead +
+				(vm->kinds & HV_KIND_HUGE_PAGES ? 0 : guest_resident(&vm->guest));
 	return used;
 }
-
-static const enum hv_event_type answers[] = { [HV_LIST] = HV_EVENT_LISTED,
-	[HV_INFO] = HV_EVENT_INFO,
-	[HV_STATS] = HV_EVENT_STATS,
-	[HV_PERIOD] = HV_EVENT_DONE,
-	[HV_TARGET] = HV_EVENT_DONE,
-	[HV_PROCESS] = HV_EVENT_PROCESS,
-	[HV_HOST] = HV_EVENT_HOST };
 
 static int run_vm_call(struct hv *hv, const struct hv_call *call, struct hv_event *event)
 {
@@ -151,8 +187,14 @@ static int run_vm_call(struct hv *hv, const struct hv_call *call, struct hv_even
 		return -ENOENT;
 	if (call->type == HV_INFO)
 		return answer_info(vm, event);
+	if (call->type == HV_KNOBS)
+		return change_knobs(hv, vm, call->change);
 	if (vm->guest.state == GUEST_OFF)
 		return -ESRCH;
+	if (call->type == HV_UNTHROTTLE) {
+		vm->throttle = 0;
+		return 0;
+	}
 	if (call->type == HV_TARGET)
 		return set_target(hv, vm, call);
 	if (!vm->guest.params.balloon)
@@ -168,7 +210,8 @@ static bool hangs(const struct hv *hv, const struct hv_call *call)
 {
 	struct sim_guest *vm;
 
-	if (call->type != HV_STATS && call->type != HV_PERIOD && call->type != HV_TARGET)
+	if (call->type != HV_STATS && call->type != HV_PERIOD && call->type != HV_TARGET &&
+		call->type != HV_KNOBS)
 		return false;
 	HASH_FIND(by_uuid, hv->by_uuid, &call->uuid, sizeof call->uuid, vm);
 	return vm && vm->guest.state != GUEST_OFF && vm->guest.stopped;
@@ -178,7 +221,7 @@ void sim_answer(struct hv *hv, const struct sim_item *item)
 {
 	const struct hv_call *call = &item->call;
 	struct hv_event event = {
-		.type = answers[call->type], .token = call->token, .uuid = call->uuid
+		.type = hv_answer_of(call->type), .token = call->token, .uuid = call->uuid
 	};
 	bool own = call->type == HV_PROCESS || call->type == HV_HOST;
 	uint64_t used;

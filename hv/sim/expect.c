@@ -4,6 +4,7 @@
 
 #include "hv/sim/expect.h"
 
+#include <assert.h>
 #include <ctype.h>
 #include <errno.h>
 #include <stdarg.h>
@@ -67,6 +68,24 @@ static bool next_word(const char **text, char *word)
 	return true;
 }
 
+/* "no-balloon-driver" */
+static bool state_number(const char *word, int64_t *ret_number)
+{
+	for (int i = 0; i < ENGINE_VM_STATE_NR; i++) {
+		const char *name = engine_vm_state_name((enum engine_vm_state)i), *w = word;
+
+		while (*w && *name && (*w == *name || (*w == '-' && *name == ' '))) {
+			w++;
+			name++;
+		}
+		if (!*w && !*name) {
+			*ret_number = i;
+			return true;
+		}
+	}
+	return false;
+}
+
 struct parser {
 	bool (*known)(void *ctx, const char *vm);
 	void *ctx;
@@ -119,6 +138,8 @@ static int parse_operand(const struct parser *parser, const char *word,
 			return -ENOMEM;
 	} else if (!strcmp(word, "none")) {
 		operand.number = INT64_MAX;
+	} else if (!strcmp(left->figure->name, "state") && state_number(word, &operand.number)) {
+		; /* by its name */
 	} else if (!left->figure->bytes) {
 		operand.number = strtoll(word, &end, 10);
 		if (end == word || *end)
@@ -158,6 +179,7 @@ static int parse_condition(
 	r = parse_operand(parser, left, NULL, &condition.left);
 	if (r < 0)
 		return r;
+	assert(condition.left.figure); /* on the left there is nothing else */
 	r = parse_operand(parser, right, &condition.left, &condition.right);
 	if (r < 0) {
 		free(condition.left.vm);

@@ -72,6 +72,8 @@ CORE_FIGURE(failures, signed_bytes(r->core.engine.failures))
 CORE_FIGURE(samples, signed_bytes(r->core.samples))
 CORE_FIGURE(answering, r->core.answering)
 CORE_FIGURE(capped, r->core.engine.capped)
+CORE_FIGURE(state, r->core.engine.state)
+CORE_FIGURE(booked, bytes_of(r->core.engine.usage))
 POOL_FIGURE(free, (r->status.pool.free * (int64_t)POLICY_PAGE_SIZE))
 POOL_FIGURE(used, bytes_of(r->status.pool.used))
 POOL_FIGURE(wm_min, bytes_of(r->status.pool.wm_min))
@@ -134,11 +136,14 @@ static const struct figure figures[] = {
 	{ "vm", "excess", true, read_excess }, { "vm", "owed", true, read_owed },
 	{ "vm", "asks", false, read_asks }, { "vm", "failures", false, read_failures },
 	{ "vm", "samples", false, read_samples }, { "vm", "answering", false, read_answering },
-	{ "vm", "capped", false, read_capped }, { "pool", "free", true, read_free },
-	{ "pool", "used", true, read_used }, { "pool", "wm-min", true, read_wm_min },
-	{ "pool", "wm-low", true, read_wm_low }, { "pool", "wm-high", true, read_wm_high },
-	{ "pool", "need", true, read_need }, { "pool", "short", true, read_short_pages },
-	{ "pool", "hung", true, read_hung }, { "host", "used", true, read_host_used },
+	{ "vm", "capped", false, read_capped },
+	{ "vm", "state", false, read_state },  /* or its name with - for each space */
+	{ "vm", "booked", true, read_booked }, /* what it counts in the pool */
+	{ "pool", "free", true, read_free }, { "pool", "used", true, read_used },
+	{ "pool", "wm-min", true, read_wm_min }, { "pool", "wm-low", true, read_wm_low },
+	{ "pool", "wm-high", true, read_wm_high }, { "pool", "need", true, read_need },
+	{ "pool", "short", true, read_short_pages }, { "pool", "hung", true, read_hung },
+	{ "host", "used", true, read_host_used },
 	{ "host", "swapped-out", true, read_swapped_out }, /* in all */
 	{ "host", "beyond", true, read_beyond },	   /* most, with nothing left to swap */
 };

@@ -150,6 +150,21 @@ void guest_resume(struct guest *guest, uint64_t now)
 	stats_again(guest, now);
 }
 
+void guest_plug(struct guest *guest, uint64_t bytes)
+{
+	bytes = page_down(bytes);
+	guest->params.maximum += bytes;
+	guest->target += bytes;
+	if (guest->state != GUEST_OFF)
+		guest->kinds[GUEST_UNTOUCHED] += bytes;
+}
+
+void guest_touch_all(struct guest *guest)
+{
+	guest->kinds[GUEST_FREE] += guest->kinds[GUEST_UNTOUCHED];
+	guest->kinds[GUEST_UNTOUCHED] = 0;
+}
+
 void guest_stop(struct guest *guest, uint64_t now)
 {
 	guest_advance(guest, now);

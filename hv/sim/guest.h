@@ -117,6 +117,10 @@ void guest_off(struct guest *guest);
 void guest_reboot(struct guest *guest, uint64_t now, uint64_t driver_us);
 void guest_pause(struct guest *guest, uint64_t now);
 void guest_resume(struct guest *guest, uint64_t now);
+/* So much more memory, which the balloon does not hold. */
+void guest_plug(struct guest *guest, uint64_t bytes);
+/* All that it may have becomes resident. */
+void guest_touch_all(struct guest *guest);
 /* As SIGSTOP and SIGCONT do. */
 void guest_stop(struct guest *guest, uint64_t now);
 void guest_wake(struct guest *guest, uint64_t now);

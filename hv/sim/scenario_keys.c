@@ -21,7 +21,8 @@ enum key_type {
 	KEY_BOOL,
 	KEY_COUNT,
 	KEY_TEXT,
-	KEY_MANAGE
+	KEY_MANAGE,
+	KEY_KINDS
 };
 
 struct key {
@@ -63,6 +64,9 @@ static const struct key vm_keys[] = {
 	{ "swap", KEY_SIZE, AT(guest.swap), 0 },
 	{ "overhead", KEY_SIZE, AT(overhead), 0 },
 	{ "off", KEY_BOOL, AT(off), 0 },
+	{ "incoming", KEY_BOOL, AT(incoming), 0 },
+	{ "kinds", KEY_KINDS, AT(kinds), 0 },
+	{ "throttle", KEY_SIZE, AT(throttle), 0 },
 	{ "balloon", KEY_BOOL, AT(guest.balloon), 0 },
 	{ "driver", KEY_BOOL, AT(guest.driver), 0 },
 	{ "driver-after", KEY_TIME, AT(guest.driver_us), 0 },
@@ -198,6 +202,27 @@ static void read_manage(
 	scenario_wrong(loader, "'%.40s' is none of no, observe, act", text);
 }
 
+static void read_kinds(struct scenario_loader *loader, const char *text, unsigned int *ret_kinds)
+{
+	static const char *const words[] = { "huge-pages", "locked", "pinned", "encrypted",
+		"virtio-mem", "strict-numa" };
+	char word[SCENARIO_WORD_MAX];
+	size_t i;
+
+	while (scenario_next_word(&text, word)) {
+		for (i = 0; i < NR(words) && strcmp(words[i], word); i++)
+			;
+		if (i == NR(words)) {
+			scenario_wrong(loader,
+				"'%s' is none of huge-pages, locked, pinned, encrypted, "
+				"virtio-mem, strict-numa",
+				word);
+			return;
+		}
+		*ret_kinds |= 1u << i; /* in the order of enum hv_kind */
+	}
+}
+
 static void read_key(
 	struct scenario_loader *loader, const struct key *key, void *base, const char *text)
 {
@@ -242,6 +267,9 @@ static void read_key(
 		break;
 	case KEY_MANAGE:
 		read_manage(loader, text, field);
+		break;
+	case KEY_KINDS:
+		read_kinds(loader, text, field);
 		break;
 	}
 	if (key->has)

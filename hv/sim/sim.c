@@ -56,6 +56,10 @@ static void host_action(struct hv *hv, const struct sim_action *action)
 		sim_release_hung(hv, 1);
 }
 
+/* From SIM_MIGRATE on. */
+static const enum hv_job jobs[] = { HV_JOB_MIGRATION, HV_JOB_POSTCOPY, HV_JOB_SAVE, HV_JOB_SNAPSHOT,
+	HV_JOB_BACKUP, HV_JOB_NONE };
+
 static void vm_action(struct hv *hv, struct sim_guest *vm, const struct sim_action *action)
 {
 	struct guest *guest = &vm->guest;
@@ -94,12 +98,15 @@ static void vm_action(struct hv *hv, struct sim_guest *vm, const struct sim_acti
 	case SIM_OFF:
 		guest_off(guest);
 		vm->ceiling = 0; /* live metadata goes with the process */
+		vm->job = HV_JOB_NONE;
 		changed = true;
 		sim_release_hung(hv, 1);
 		break;
 	case SIM_START:
-		if (guest->state == GUEST_OFF)
+		if (guest->state == GUEST_OFF) {
 			guest_start(guest, hv->now, boot_us(hv));
+			vm->started++;
+		}
 		changed = true;
 		break;
 	case SIM_METADATA_SOFT_LIMIT:
@@ -124,6 +131,41 @@ static void vm_action(struct hv *hv, struct sim_guest *vm, const struct sim_acti
 		hv->swapped_out += out;
 		break;
 	}
+	case SIM_MIGRATE:
+	case SIM_POSTCOPY:
+	case SIM_SAVE:
+	case SIM_SNAPSHOT:
+	case SIM_BACKUP:
+	case SIM_JOB_END:
+		vm->job = jobs[action->type - SIM_MIGRATE];
+		changed = true;
+		break;
+	case SIM_ARRIVE:
+		vm->incoming = false;
+		changed = true;
+		break;
+	case SIM_PLUG:
+		guest_plug(guest, action->bytes);
+		changed = true;
+		break;
+	case SIM_PLUG_DEVICE:
+		vm->kinds |= HV_KIND_PINNED;
+		guest_touch_all(guest);
+		changed = true;
+		break;
+	case SIM_UNPLUG_DEVICE:
+		vm->kinds &= ~(unsigned int)HV_KIND_PINNED;
+		changed = true;
+		break;
+	case SIM_RECREATE:
+		guest_off(guest);
+		vm->ceiling = 0;
+		guest_start(guest, hv->now, boot_us(hv));
+		vm->started++;
+		break;
+	case SIM_THROTTLE:
+		vm->throttle = action->bytes;
+		break;
 	case SIM_OTHERS:
 	case SIM_DOWN:
 	case SIM_UP:
@@ -320,6 +362,10 @@ int sim_vm_add(struct hv *hv, const struct sim_vm *from)
 	vm->overhead = from->overhead;
 	vm->ceiling = from->ceiling;
 	vm->partial_every = from->partial_every;
+	vm->kinds = from->kinds;
+	vm->incoming = from->incoming;
+	vm->throttle = from->throttle;
+	vm->started = 1;
 	vm->lowest_target = SIM_NEVER;
 	guest_init(&vm->guest, &from->guest);
 	if (!from->off) {

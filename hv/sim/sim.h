@@ -50,6 +50,9 @@ struct sim_vm {
 	uint64_t host_swapped;		   /* at the start */
 	uint64_t partial_every; /* of so many statistics calls one is incomplete; 0: none */
 	bool off;		/* at the start; else it runs, its driver is there */
+	bool incoming;		/* at the start: by migration, until SIM_ARRIVE */
+	unsigned int kinds;	/* enum hv_kind */
+	uint64_t throttle;	/* memory.high of its cgroup; 0: none */
 };
 
 void sim_vm_default(struct sim_vm *ret_vm);
@@ -71,6 +74,18 @@ enum sim_action_type {
 	SIM_SETMEM,		 /* bytes: somebody else sets the target */
 	SIM_STUCK,    /* bytes: its balloon gets no further down than that; 0: it does again */
 	SIM_SWAP_OUT, /* bytes of it go to the host's swap */
+	SIM_MIGRATE,  /* the jobs: each goes on until SIM_JOB_END */
+	SIM_POSTCOPY,
+	SIM_SAVE,
+	SIM_SNAPSHOT,
+	SIM_BACKUP,
+	SIM_JOB_END,
+	SIM_ARRIVE,	 /* one that is incoming runs here now */
+	SIM_PLUG,	 /* bytes more of memory */
+	SIM_PLUG_DEVICE, /* that reaches all of its memory: all of it is resident */
+	SIM_UNPLUG_DEVICE,
+	SIM_RECREATE, /* ended and started anew, and no event tells */
+	SIM_THROTTLE, /* bytes: memory.high of its cgroup; 0: none */
 	SIM_OTHERS,   /* bytes: what others than VMs use; of the host: vm NULL */
 	SIM_DOWN,     /* the connection is lost; vm NULL */
 	SIM_UP,

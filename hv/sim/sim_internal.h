@@ -20,6 +20,10 @@ struct sim_guest {
 	struct hv_knobs metadata, memtune;
 	uint64_t overhead, ceiling, targets, lowest_target;
 	uint64_t partial_every, stats_calls;
+	unsigned int kinds;
+	enum hv_job job;
+	bool incoming;
+	uint64_t throttle, started;
 	UT_hash_handle by_uuid, by_name;
 };
 

@@ -72,6 +72,9 @@ static void open_host(void)
 	hv_event_clear(&event);
 }
 
+/* Of every HV_KNOBS. */
+static struct hv_knobs_change change;
+
 static struct hv_call make(enum hv_call_type type, const char *vm)
 {
 	struct hv_call call = { .type = type, .token = ++token };
@@ -84,6 +87,8 @@ static struct hv_call make(enum hv_call_type type, const char *vm)
 	}
 	if (type == HV_PERIOD)
 		call.period_s = 1;
+	if (type == HV_KNOBS)
+		call.change = &change;
 	return call;
 }
 
@@ -136,6 +141,8 @@ static const enum hv_event_type answers[] = { [HV_LIST] = HV_EVENT_LISTED,
 	[HV_STATS] = HV_EVENT_STATS,
 	[HV_PERIOD] = HV_EVENT_DONE,
 	[HV_TARGET] = HV_EVENT_DONE,
+	[HV_UNTHROTTLE] = HV_EVENT_DONE,
+	[HV_KNOBS] = HV_EVENT_DONE,
 	[HV_PROCESS] = HV_EVENT_PROCESS,
 	[HV_HOST] = HV_EVENT_HOST };
 
@@ -143,6 +150,81 @@ static bool of_a_vm(enum hv_call_type type)
 {
 	return type != HV_LIST && type != HV_PROCESS && type != HV_HOST;
 }
+
+/* ---- knobs ---- */
+
+/* What its metadata say, as its description has it. The group is borrowed from *ret_event. */
+static struct hv_knobs said(const char *vm, struct hv_event *ret_event)
+{
+	*ret_event = ask(HV_INFO, vm);
+	ck_assert_int_eq(ret_event->error, 0);
+	return ret_event->info.metadata;
+}
+
+START_TEST(knobs_that_are_written_are_described_and_others_stay)
+{
+	struct hv_event event;
+	struct hv_knobs knobs;
+
+	open_host();
+	change = (struct hv_knobs_change){ .set = { .has_soft_limit = true,
+						   .soft_limit = 300 * CONTRACT_MIB,
+						   .has_min = true,
+						   .min = 1025,
+						   .has_manage = true,
+						   .manage = HV_MANAGE_OBSERVE,
+						   .has_guest_swap = true,
+						   .guest_swap = true,
+						   .has_group = true,
+						   .group = (char *)"/prod/a&b" } };
+	ck_assert_int_eq(error_of(HV_KNOBS, "web"), 0);
+	change = (struct hv_knobs_change){
+		.set = { .has_max = true, .max = HV_UNLIMITED, .has_low = true },
+		.clear = HV_KNOB_GUEST_SWAP
+	};
+	ck_assert_int_eq(error_of(HV_KNOBS, "web"), 0);
+	knobs = said("web", &event);
+	ck_assert(knobs.has_soft_limit && knobs.soft_limit == 300 * CONTRACT_MIB);
+	ck_assert(knobs.has_min && knobs.min == 1025);
+	ck_assert(knobs.has_max && knobs.max == HV_UNLIMITED);
+	ck_assert(knobs.has_low && knobs.low == 0);
+	ck_assert(knobs.has_manage && knobs.manage == HV_MANAGE_OBSERVE);
+	ck_assert(!knobs.has_guest_swap);
+	ck_assert(knobs.has_group);
+	ck_assert_str_eq(knobs.group, "/prod/a&b");
+	ck_assert_ptr_null(event.info.problem);
+	hv_event_clear(&event);
+	/* Nobody else's. */
+	knobs = said("db", &event);
+	ck_assert(!knobs.has_soft_limit && !knobs.has_group);
+	hv_event_clear(&event);
+	change = (struct hv_knobs_change){ .clear = 0x7f };
+	ck_assert_int_eq(error_of(HV_KNOBS, "web"), 0);
+	knobs = said("web", &event);
+	ck_assert(!knobs.has_soft_limit && !knobs.has_min && !knobs.has_max && !knobs.has_group);
+	ck_assert(!knobs.has_low && !knobs.has_manage);
+	hv_event_clear(&event);
+}
+END_TEST
+
+START_TEST(min_over_max_is_refused_and_nothing_of_it_written)
+{
+	struct hv_event event;
+	struct hv_knobs knobs;
+
+	open_host();
+	change = (struct hv_knobs_change){ .set = { .has_max = true, .max = 100 * CONTRACT_MIB } };
+	ck_assert_int_eq(error_of(HV_KNOBS, "web"), 0);
+	change = (struct hv_knobs_change){ .set = { .has_min = true,
+						   .min = 200 * CONTRACT_MIB,
+						   .has_low = true,
+						   .low = CONTRACT_MIB } };
+	ck_assert_int_eq(error_of(HV_KNOBS, "web"), -EINVAL);
+	knobs = said("web", &event);
+	ck_assert(knobs.has_max && !knobs.has_min && !knobs.has_low);
+	hv_event_clear(&event);
+}
+END_TEST
 
 /* ---- the table, life ---- */
 
@@ -547,6 +629,8 @@ int contract_run(const struct contract_subject *of)
 	tcase_add_test(tests, a_target_is_set_and_its_ceiling_recorded);
 	tcase_add_test(tests, a_ceiling_that_changes_is_recorded_anew);
 	tcase_add_test(tests, a_vm_that_hangs_costs_the_others_nothing);
+	tcase_add_test(tests, knobs_that_are_written_are_described_and_others_stay);
+	tcase_add_test(tests, min_over_max_is_refused_and_nothing_of_it_written);
 	tcase_add_test(tests, a_reboot_is_told);
 	tcase_add_test(tests, changed_metadata_is_told);
 	tcase_add_test(tests, a_balloon_that_moved_is_told_with_its_last_value);

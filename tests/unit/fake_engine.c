@@ -182,6 +182,7 @@ int engine_view(const struct engine *engine, uint64_t id, struct engine_view *re
 		.is_vm = item->is_vm,
 		.state = item->state,
 		.excess = item->is_vm ? fake.excess : 0,
+		.set = { .floor = item->is_vm ? fake.floor : 0 },
 		.owed = 77,
 	};
 	return 0;
@@ -204,6 +205,15 @@ void engine_free(struct engine *engine)
 {
 }
 
+int engine_set_config(struct engine *engine, const struct engine_config *config)
+{
+	if (config->granule == 0 || config->speed == UINT64_MAX)
+		return -EINVAL;
+	fake.configs++;
+	fake.config = *config;
+	return 0;
+}
+
 void engine_config_default(struct engine_config *ret_config)
 {
 	*ret_config = (struct engine_config){ .granule = 256 };
@@ -214,7 +224,7 @@ const char *engine_vm_state_name(enum engine_vm_state state)
 	static const char *const names[] = { "running", "arriving", "paused", "no-device",
 		"no-driver", "not-answering" };
 
-	return names[state];
+	return (size_t)state < sizeof(names) / sizeof(names[0]) ? names[state] : "another";
 }
 
 const char *engine_reason_name(enum engine_reason_type type)

@@ -51,7 +51,10 @@ extern struct fake {
 	/* What every tick says. */
 	uint64_t next;
 	struct engine_pool_view view;
-	uint64_t excess; /* of every VM */
+	uint64_t excess;      /* of every VM */
+	uint64_t floor;	      /* of every VM */
+	unsigned int configs; /* how often one was set, and the last; speed UINT64_MAX is refused */
+	struct engine_config config;
 } fake;
 
 struct fake_item *fake_item(uint64_t id); /* that is not gone, or NULL */

@@ -235,6 +235,11 @@ void fake_emit_metadata(const struct fake_domain *dom, int type, const char *uri
 		.broken = -1 });
 }
 
+void fake_emit_job(const struct fake_domain *dom, int event)
+{
+	emit((struct emitted){ .event = event, .number = number_of(dom), .broken = -1 });
+}
+
 void fake_emit_device(const struct fake_domain *dom, bool added)
 {
 	emit((struct emitted){ .event = added ? VIR_DOMAIN_EVENT_ID_DEVICE_ADDED
@@ -391,6 +396,18 @@ static void call_back(
 	case VIR_DOMAIN_EVENT_ID_METADATA_CHANGE:
 		((virConnectDomainEventMetadataChangeCallback)(void *)c->cb)(
 			conn, dom, e->type, e->uri, c->opaque);
+		break;
+	case VIR_DOMAIN_EVENT_ID_MIGRATION_ITERATION:
+		((virConnectDomainEventMigrationIterationCallback)(void *)c->cb)(
+			conn, dom, 1, c->opaque);
+		break;
+	case VIR_DOMAIN_EVENT_ID_JOB_COMPLETED:
+		((virConnectDomainEventJobCompletedCallback)(void *)c->cb)(
+			conn, dom, NULL, 0, c->opaque);
+		break;
+	case VIR_DOMAIN_EVENT_ID_BLOCK_JOB:
+		((virConnectDomainEventBlockJobCallback)(void *)c->cb)(
+			conn, dom, "vda", 0, 0, c->opaque);
 		break;
 	case VIR_DOMAIN_EVENT_ID_DEVICE_ADDED:
 	case VIR_DOMAIN_EVENT_ID_DEVICE_REMOVED:
@@ -715,16 +732,22 @@ static char *get_xml(virDomainPtr dom, unsigned int flags)
 {
 	const struct fake_domain *d = handle(dom)->dom;
 	bool inactive = flags & VIR_DOMAIN_XML_INACTIVE;
-	char *xml = NULL;
+	const char *memory = d->memory[inactive];
+	char *xml = NULL, metadata[640] = "";
 
+	/* The namespace is libvirt's to add. */
+	if (memory[0])
+		snprintf(metadata, sizeof(metadata),
+			"<metadata><memory xmlns='" DOMXML_MEMORY_NS "'%s</metadata>",
+			memory + strlen("<memory"));
 	fake_lock();
 	if (flags & ~(unsigned int)VIR_DOMAIN_XML_INACTIVE)
 		abort(); /* no passwords are asked for */
 	if (enter(inactive ? FAKE_XML_INACTIVE : FAKE_XML, handle(dom)->conn) == 0) {
 		xml = get_zeroed(1, XML_MAX);
 		snprintf(xml, XML_MAX,
-			"<domain><name>%s</name><memory unit='KiB'>1048576</memory>%s</domain>",
-			d->name, inactive ? d->inside_inactive : d->inside);
+			"<domain><name>%s</name><memory unit='KiB'>1048576</memory>%s%s</domain>",
+			d->name, metadata, inactive ? d->inside_inactive : d->inside);
 	}
 	fake_unlock();
 	return xml;
@@ -758,8 +781,13 @@ static char *get_metadata(virDomainPtr dom, int type, const char *uri, unsigned 
 
 	fake_lock();
 	if (enter(FAKE_GET_METADATA, handle(dom)->conn) == 0) {
-		if (handle(dom)->dom->note[0])
-			note = get_copy(handle(dom)->dom->note);
+		const struct fake_domain *d = handle(dom)->dom;
+		const char *text = d->note;
+
+		if (!strcmp(uri, DOMXML_MEMORY_NS))
+			text = d->memory[flags == VIR_DOMAIN_AFFECT_CONFIG];
+		if (text[0])
+			note = get_copy(text);
 		else
 			failed(VIR_ERR_NO_DOMAIN_METADATA, "metadata not found");
 	}
@@ -790,6 +818,49 @@ static int memory_stats(
 	if (r == 0)
 		for (; r < d->nr_stats && r < (int)nr; r++)
 			stats[r] = d->stats[r];
+	fake_unlock();
+	return r;
+}
+
+static int get_job_stats(virDomainPtr dom, int *ret_type, virTypedParameterPtr *ret_params,
+	int *ret_nparams, unsigned int flags)
+{
+	const struct fake_domain *d = handle(dom)->dom;
+	virTypedParameterPtr params;
+	int r;
+
+	fake_lock();
+	r = enter_slow(FAKE_JOB, dom);
+	if (r == 0) {
+		params = calloc(1, sizeof(*params));
+		if (!params) {
+			fake_unlock();
+			return failed(VIR_ERR_NO_MEMORY, "no memory");
+		}
+		strcpy(params->field, VIR_DOMAIN_JOB_OPERATION);
+		params->type = VIR_TYPED_PARAM_INT;
+		params->value.i = d->job;
+		*ret_type = d->job ? VIR_DOMAIN_JOB_UNBOUNDED : VIR_DOMAIN_JOB_NONE;
+		*ret_params = params;
+		*ret_nparams = 1;
+	}
+	fake_unlock();
+	return r;
+}
+
+static int set_parameters(
+	virDomainPtr dom, virTypedParameterPtr params, int nparams, unsigned int flags)
+{
+	int r;
+
+	fake_lock();
+	if (flags != VIR_DOMAIN_AFFECT_LIVE || nparams != 1 ||
+		strcmp(params->field, VIR_DOMAIN_MEMORY_SOFT_LIMIT) != 0 ||
+		params->value.ul != VIR_DOMAIN_MEMORY_PARAM_UNLIMITED)
+		abort(); /* the live throttle is lifted, and nothing else */
+	r = enter_slow(FAKE_SET_PARAMETERS, dom);
+	if (r == 0)
+		changed("lifted %s;", handle(dom)->dom->name);
 	fake_unlock();
 	return r;
 }
@@ -836,6 +907,26 @@ static int set_memory_flags(virDomainPtr dom, unsigned long kib, unsigned int fl
 	return change_memory(FAKE_SET_MEMORY_FLAGS, dom, kib);
 }
 
+static int set_memory_element(
+	virDomainPtr dom, const char *element, const char *key, unsigned int flags)
+{
+	struct fake_domain *d = handle(dom)->dom;
+	int r;
+
+	if ((element && (strncmp(element, "<memory", 7) != 0 || strcmp(key, "ballast") != 0)) ||
+		(!d->persistent && flags != VIR_DOMAIN_AFFECT_LIVE))
+		abort();
+	fake_lock();
+	r = enter_slow(flags & VIR_DOMAIN_AFFECT_LIVE ? FAKE_SET_METADATA : FAKE_SET_CONFIG, dom);
+	for (unsigned int i = 0; i < 2 && r == 0; i++)
+		if (flags & (i == 0 ? VIR_DOMAIN_AFFECT_LIVE : VIR_DOMAIN_AFFECT_CONFIG))
+			snprintf(d->memory[i], sizeof(d->memory[i]), "%s", element ? element : "");
+	if (r == 0)
+		changed("element %s %u;", d->name, flags);
+	fake_unlock();
+	return r;
+}
+
 static int set_metadata(virDomainPtr dom, int type, const char *metadata, const char *key,
 	const char *uri, unsigned int flags)
 {
@@ -843,6 +934,8 @@ static int set_metadata(virDomainPtr dom, int type, const char *metadata, const 
 	uint64_t bytes = 0;
 	int r;
 
+	if (!strcmp(uri, DOMXML_MEMORY_NS))
+		return set_memory_element(dom, metadata, key, flags);
 	if (flags != VIR_DOMAIN_AFFECT_LIVE || type != VIR_DOMAIN_METADATA_ELEMENT ||
 		strcmp(uri, DOMXML_CEILING_NS) != 0 || domxml_parse_ceiling(metadata, &bytes) < 0)
 		abort();
@@ -887,6 +980,8 @@ const struct libvirt_calls fake_calls = {
 	.domain_get_xml_desc = get_xml,
 	.domain_get_memory_parameters = get_parameters,
 	.domain_get_metadata = get_metadata,
+	.domain_get_job_stats = get_job_stats,
+	.domain_set_memory_parameters = set_parameters,
 	.domain_memory_stats = memory_stats,
 	.domain_set_memory_stats_period = set_period,
 	.domain_set_memory = set_memory,

@@ -26,10 +26,13 @@ enum fake_call {
 	FAKE_PARAMETERS,
 	FAKE_GET_METADATA,
 	FAKE_SET_METADATA,
+	FAKE_SET_CONFIG,
 	FAKE_MEMORY_STATS,
 	FAKE_PERIOD,
 	FAKE_SET_MEMORY,
 	FAKE_SET_MEMORY_FLAGS,
+	FAKE_JOB,
+	FAKE_SET_PARAMETERS,
 	FAKE_KEEPALIVE,
 	FAKE_CLOSE_CALLBACK,
 	FAKE_EVENT,
@@ -47,8 +50,10 @@ struct fake_domain {
 	virDomainMemoryStatStruct stats[16];
 	int nr_stats;
 	bool hangs; /* what may hang does */
+	int job;    /* enum virDomainJobOperation; 0: none runs */
 	/* What was set. */
-	char note[128]; /* the ceiling's; "": none */
+	char note[128];	     /* the ceiling's; "": none */
+	char memory[2][512]; /* ballast's element, live and in the configuration; "": none */
 	unsigned long target_kib;
 	int period_s;
 };
@@ -82,6 +87,8 @@ void fake_emit_lifecycle(const struct fake_domain *dom);
 void fake_emit_reboot(const struct fake_domain *dom);
 void fake_emit_balloon(const struct fake_domain *dom, unsigned long long kib);
 void fake_emit_metadata(const struct fake_domain *dom, int type, const char *uri);
+/* A migration's iteration, a job that ended, a block job. */
+void fake_emit_job(const struct fake_domain *dom, int event);
 void fake_emit_device(const struct fake_domain *dom, bool added);
 
 #endif

@@ -127,7 +127,10 @@ static void answer_list(const struct hv_call *call)
 
 		if (vm->there)
 			event.listed.vms[event.listed.nr++] = (struct hv_listed){
-				.uuid = vm->uuid, .name = copy(vm->name), .state = vm->state
+				.uuid = vm->uuid,
+				.name = copy(vm->name),
+				.state = vm->state,
+				.job = vm->listed_job,
 			};
 	}
 	deliver(&event);
@@ -151,6 +154,9 @@ static void answer_process(const struct hv_call *call)
 				.swap_known = true,
 				.resident = vm->resident,
 				.overhead = 30 * MIB,
+				.started = vm->started,
+				.throttle = vm->throttle,
+				.throttled = vm->throttled,
 			};
 	}
 	deliver(&event);
@@ -180,6 +186,7 @@ static void answer_info(struct host_vm *vm, struct hv_event *event)
 		.maximum = vm->maximum,
 		.ceiling = vm->ceiling,
 		.balloon = vm->balloon,
+		.kinds = vm->kinds,
 		.stats_period_s = vm->period_s,
 		.metadata = vm->metadata,
 		.memtune = vm->memtune,
@@ -202,7 +209,13 @@ static void answer_stats(struct host_vm *vm, struct hv_event *event)
 		.actual = vm->actual,
 		.usable = vm->usable,
 		.last_update = vm->last_update,
+		.job_known = true,
+		.job = vm->job,
 	};
+	if (vm->free_only) {
+		event->stats.known ^= HV_STAT_USABLE | HV_STAT_UNUSED;
+		event->stats.unused = vm->usable;
+	}
 }
 
 static void answer_vm(struct host_vm *vm, const struct hv_call *call)
@@ -220,6 +233,9 @@ static void answer_vm(struct host_vm *vm, const struct hv_call *call)
 		event.error = vm->period_error;
 		if (!event.error)
 			vm->period_s = call->period_s;
+		break;
+	case HV_UNTHROTTLE:
+		vm->throttle = 0;
 		break;
 	default:
 		event.error = vm->target_error;

@@ -22,6 +22,10 @@ struct host_vm {
 	struct hv_uuid uuid;
 	char name[300];
 	enum hv_run_state state;
+	enum hv_job listed_job, job; /* in its state; in its statistics */
+	unsigned int kinds;
+	uint64_t started, throttle, throttled; /* of its process */
+	bool free_only;			       /* its statistics */
 	uint64_t maximum, ceiling, period_s, actual, usable, resident;
 	bool balloon;
 	struct hv_knobs metadata, memtune; /* groups are not owned */

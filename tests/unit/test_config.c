@@ -108,7 +108,7 @@ START_TEST(every_option_is_read_and_dumped_alike)
 		"[vms]\ndefault-soft-limit = 40%\nguest-swap = yes\ntrust = yes\n"
 		"observe-stats = yes\nfloor = 25%\nfloor-free-only = "
 		"60%\n"
-		"margin = 5%\nmargin-at-least = 16MiB\n"
+		"memtune-takeover = yes\nmargin = 5%\nmargin-at-least = 16MiB\n"
 		"[pace]\nmax-step = 64MiB\nmax-rate = 10MiB\nhost-max-rate = none\n"
 		"release-hold = 1min\nhold = 2s\nhold-max = 3min\nask-deadline = 1500ms\nrest "
 		"= 2s\n"
@@ -383,6 +383,27 @@ static const struct {
 	{ "[pace]\nhold = 2min\nhold-max = 1min\n", 2, "hold-max = 1min" },
 	{ "[group /a]\nmin = 2GiB\nmax = 1GiB\n", 1, "min = 2 GiB is over max = 1 GiB" },
 	{ "[group /a]\nlow = 2GiB\nmax = 1GiB\n", 1, "low = 2 GiB is over max = 1 GiB" },
+	/* Rules. */
+	{ "[rule ]\n", 1, "the rule has no name" },
+	{ "[rule a]\n[rule a]\n", 2, "section [rule a] is there a second time" },
+	{ "[rule a]\nmin = 1MiB\nmin = 1MiB\n", 3, "second time, after line 2" },
+	{ "[rule a]\nmatchname = x\n", 2, "did you mean 'match-name'?" },
+	{ "[rule a]\nsize = 1GiB\n", 2, "no 'size' in section [rule a]" },
+	{ "[rule a]\nmatch-name =\n", 2, "is empty" },
+	{ "[rule a]\nmin = 1\n", 2, "min: '1' has no unit; write for example 1MiB" },
+	{ "[rule a]\nmin = on\n", 2, "min: 'on' is no size" },
+	{ "[rule a]\nmin = none\n", 2, "is no size" },
+	{ "[rule a]\nlow = -1\n", 2, "negative" },
+	{ "[rule a]\nmax = 1.5G\n", 2, "has a fraction" },
+	{ "[rule a]\nmax = 99999999999T\n", 2, "overflow" },
+	{ "[rule a]\nsoft-limit = max\n", 2, "is no size" },
+	{ "[rule a]\nsoft-limit = 2 XB\n", 2, "unknown unit" },
+	{ "[rule a]\nmanage = yes\n", 2, "none of no, observe, act" },
+	{ "[rule a]\nguest-swap = 1\n", 2, "neither yes nor no" },
+	{ "[rule a]\nenforce = on\n", 2, "neither yes nor no" },
+	{ "[rule a]\ngroup = prod\n", 2, "no group's path" },
+	{ "[rule a]\nmin = 2GiB\nmax = 1GiB\n", 1, "rule a: min = 2 GiB is over max = 1 GiB" },
+	{ "[rule a]\nlow = 2GiB\nmax = 1GiB\n", 1, "rule a: low = 2 GiB is over max = 1 GiB" },
 	{ "[pool]\nsize = 1GiB\n[group /a]\nmin = 600MiB\n[group /b]\nmin = 600MiB\n", 0,
 		"1.17 GiB in all, are over the pool's size = 1 GiB" },
 };
@@ -391,6 +412,76 @@ START_TEST(mistake_is_refused_with_file_and_line)
 {
 	check_refused(
 		refused[_i].text, strlen(refused[_i].text), refused[_i].line, refused[_i].words);
+}
+END_TEST
+
+START_TEST(rules_keep_the_order_of_the_files_and_what_they_do_not_say_is_not_set)
+{
+	struct config *config = load_ok(
+		"[rule web]\nmatch-name = web-*\nmatch-group = /prod/*\nsoft-limit = 2 GiB\n"
+		"min = 0\nmanage = observe\nenforce = yes\n"
+		"[rule all]\nmatch-uuid = 6BA7*\nlow = 1025b\nmax = none\nguest-swap = no\n"
+		"group = /rest\n");
+	const struct core_rule *web = &config->core.rules[0], *all = &config->core.rules[1];
+	FILE *stream = fopen(file, "w");
+
+	ck_assert_uint_eq(config->core.nr_rules, 2);
+	ck_assert_str_eq(web->name, "web");
+	ck_assert_str_eq(web->match_name, "web-*");
+	ck_assert_str_eq(web->match_group, "/prod/*");
+	ck_assert_ptr_null(web->match_uuid);
+	ck_assert(web->enforce && !all->enforce);
+	ck_assert(web->knobs.has_soft_limit && web->knobs.soft_limit == UINT64_C(2) << 30);
+	ck_assert(web->knobs.has_min && web->knobs.min == 0);
+	ck_assert(web->knobs.has_manage && web->knobs.manage == HV_MANAGE_OBSERVE);
+	ck_assert(!web->knobs.has_low && !web->knobs.has_max && !web->knobs.has_group &&
+		  !web->knobs.has_guest_swap);
+	ck_assert_str_eq(all->name, "all");
+	ck_assert_str_eq(all->match_uuid, "6BA7*");
+	ck_assert(all->knobs.has_low && all->knobs.low == 1025);
+	ck_assert(all->knobs.has_max && all->knobs.max == HV_UNLIMITED);
+	ck_assert(all->knobs.has_guest_swap && !all->knobs.guest_swap);
+	ck_assert(all->knobs.has_group);
+	ck_assert_str_eq(all->knobs.group, "/rest");
+
+	/* What is dumped reads back to the same, and is dumped alike. */
+	ck_assert_ptr_nonnull(stream);
+	config_dump(config, stream);
+	fclose(stream);
+	config_free(config);
+	config = NULL;
+	{
+		struct config_source source = { file, false, NULL };
+		char *errors = NULL;
+
+		ck_assert_int_eq(config_load(&source, &config, &errors), 0);
+	}
+	ck_assert_uint_eq(config->core.nr_rules, 2);
+	ck_assert(config->core.rules[1].knobs.low == 1025);
+	ck_assert(config->core.rules[0].enforce);
+	ck_assert(!config->core.rules[0].knobs.has_max);
+	config_free(config);
+}
+END_TEST
+
+START_TEST(dropin_adds_to_a_rule_in_its_place)
+{
+	static const char text[] = "[rule web]\nlow = 3GiB\n[rule last]\n";
+	struct config *config;
+
+	ck_assert_int_eq(mkdir(dropins, 0700), 0);
+	{
+		char path[100];
+
+		snprintf(path, sizeof(path), "%s/10.conf", dropins);
+		write_file(path, text, strlen(text));
+	}
+	config = load_ok("[rule web]\nlow = 1GiB\nmin = 1MiB\n[rule all]\n");
+	ck_assert_uint_eq(config->core.nr_rules, 3);
+	ck_assert(config->core.rules[0].knobs.low == UINT64_C(3) << 30);
+	ck_assert(config->core.rules[0].knobs.min == 1u << 20);
+	ck_assert_str_eq(config->core.rules[2].name, "last");
+	config_free(config);
 }
 END_TEST
 
@@ -703,6 +794,7 @@ static void check_manual(const char *manual, const struct config_option *option,
 START_TEST(manual_has_every_option_with_its_default)
 {
 	const struct core_group_knobs none = CORE_GROUP_KNOBS_NONE;
+	const struct core_rule rule = { 0 };
 	char *manual = read_source("docs/ballastd.conf.5.scd");
 	struct config *config = NULL;
 
@@ -711,6 +803,8 @@ START_TEST(manual_has_every_option_with_its_default)
 		check_manual(manual, &config_options[i], config);
 	for (size_t i = 0; i < nr_config_group_options; i++)
 		check_manual(manual, &config_group_options[i], &none);
+	for (size_t i = 0; i < nr_config_rule_options; i++)
+		check_manual(manual, &config_rule_options[i], &rule);
 	config_free(config);
 	free(manual);
 }
@@ -737,6 +831,8 @@ int main(void)
 	tcase_add_test(tc, dropin_that_may_not_be_read_is_refused);
 	tcase_add_loop_test(
 		tc, mistake_is_refused_with_file_and_line, 0, sizeof(refused) / sizeof(refused[0]));
+	tcase_add_test(tc, rules_keep_the_order_of_the_files_and_what_they_do_not_say_is_not_set);
+	tcase_add_test(tc, dropin_adds_to_a_rule_in_its_place);
 	tcase_add_test(tc, nul_and_long_lines_are_refused);
 	tcase_add_test(tc, every_mistake_is_told_and_nothing_taken);
 	tcase_add_test(tc, what_is_written_carefully_is_taken);

@@ -477,7 +477,7 @@ static struct core_resolved resolve(const struct hv_info *info)
 {
 	struct core_resolved resolved;
 
-	ck_assert_int_eq(core_resolve(&host.config, info, &resolved), 0);
+	ck_assert_int_eq(core_resolve(&host.config, info, PAGES_UNLIMITED, &resolved), 0);
 	return resolved;
 }
 

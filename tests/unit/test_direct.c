@@ -78,7 +78,7 @@ static void answer(const struct hv_call *call, struct hv_event *event)
 			if (vms[k].name)
 				event->listed.vms[event->listed.nr++] =
 					(struct hv_listed){ uuid_of(k), strdup(vms[k].name),
-						vms[k].off ? HV_OFF : HV_RUNNING };
+						vms[k].off ? HV_OFF : HV_RUNNING, HV_JOB_NONE };
 	} else if (call->type == HV_INFO) {
 		event->type = HV_EVENT_INFO;
 		event->info = (struct hv_info){

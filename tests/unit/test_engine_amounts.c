@@ -443,6 +443,26 @@ static void order(void)
 	}
 }
 
+/* Who may be told what: a second opinion on the engine's table. */
+static bool may(enum engine_vm_state state, enum engine_reason_type type)
+{
+	switch (state) {
+	case ENGINE_VM_RUNNING:
+	case ENGINE_VM_THROTTLED:
+	case ENGINE_VM_LIMITED:
+	case ENGINE_VM_STRICT_NUMA:
+	case ENGINE_VM_CONTENDED:
+		return true;
+	case ENGINE_VM_LOCKED:
+	case ENGINE_VM_HUGE_PAGES:
+	case ENGINE_VM_PINNED:
+	case ENGINE_VM_ENCRYPTED:
+		return type != ENGINE_CUT && type != ENGINE_AGAIN;
+	default:
+		return false;
+	}
+}
+
 /* Who is not managed, or cannot, is told nothing but that its ask is over. */
 static void managed(void)
 {
@@ -454,7 +474,7 @@ static void managed(void)
 			continue;
 		HOLDS(told[i].act, "VM %" PRIu64 " is not managed: %s", a->id,
 			engine_reason_name(a->reason.type));
-		HOLDS(told[i].state == ENGINE_VM_RUNNING, "VM %" PRIu64 " is %s: %s", a->id,
+		HOLDS(may(told[i].state, a->reason.type), "VM %" PRIu64 " is %s: %s", a->id,
 			engine_vm_state_name(told[i].state), engine_reason_name(a->reason.type));
 	}
 	if (!w.pool.known)

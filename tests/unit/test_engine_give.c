@@ -12,16 +12,6 @@
 static struct world w;
 static struct engine_config config;
 
-static const struct memcg_knobs none = { PAGES_UNLIMITED, 0, 0, PAGES_UNLIMITED };
-
-static struct memcg_knobs soft(uint64_t pages)
-{
-	struct memcg_knobs k = none;
-
-	k.soft_limit = pages;
-	return k;
-}
-
 static void setup(void)
 {
 	world_config(&config);
@@ -365,6 +355,7 @@ START_TEST(a_rest_above_the_target_is_asked_once_more_and_then_let_be)
 	ck_assert_uint_eq(world_event(&w, ENGINE_EVENT_CONTENDED)->a, MIB(300));
 	ck_assert_int_eq(world_event(&w, ENGINE_EVENT_CONTENDED)->b, (int64_t)MIB(350));
 	ck_assert_int_eq(world_view(&w, 2).hold, RECLAIM_HOLD_CONTENDED);
+	ck_assert_int_eq(world_view(&w, 2).state, ENGINE_VM_CONTENDED);
 	world_ticks(&w, 41);
 	ck_assert_uint_eq(world_vm(&w, 2)->commands, 1);
 	ck_assert_uint_eq(world_count(&w, ENGINE_EVENT_CONTENDED), 1);
@@ -596,11 +587,12 @@ END_TEST
 START_TEST(a_vm_that_comes_to_be_managed_gets_back_what_an_earlier_run_took)
 {
 	struct engine_change c = {
-		.type = ENGINE_VM_ATTRS, .id = 2, .attrs = { .maximum = MIB(900), .act = false }
+		.type = ENGINE_VM_ATTRS, .id = 2, .attrs = { .maximum = MIB(500), .act = false }
 	};
 
 	setup_pool(MIB(1000));
 	capped(2, MIB(500), MIB(300), &none);
+	c.attrs.maximum = w.changes[0].attrs.maximum;
 	w.changes[0].attrs.act = false;
 	world_ticks(&w, 50);
 	world_change(&w, &c); /* not managed before and after */

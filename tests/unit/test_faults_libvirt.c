@@ -57,12 +57,14 @@ static bool wait_for(uint64_t wanted, int *ret_error)
 /* 1: never answered; else its error, also that of a call that was not taken. */
 static int ask(enum hv_call_type type)
 {
+	static const struct hv_knobs_change change = { .set = { .has_low = true, .low = MIB } };
 	struct hv_call call = { .type = type,
 		.token = ++token,
 		.uuid = fake_uuid(web),
 		.target = 128 * MIB,
 		.ceiling = 256 * MIB,
-		.period_s = 1 };
+		.period_s = 1,
+		.change = &change };
 	int error = 0, r = hv_libvirt.submit(hv, &call);
 
 	if (r < 0)

@@ -514,8 +514,76 @@ END_TEST
 
 /* ---- what fails ---- */
 
+START_TEST(knobs_go_into_the_live_element_and_the_stored_one_each_as_it_is)
+{
+	struct hv_knobs_change change = { .set = { .has_low = true, .low = 1536 * MIB },
+		.clear = HV_KNOB_MIN };
+	struct hv_call call = make(HV_KNOBS, web);
+
+	call.change = &change;
+	web->persistent = true;
+	strcpy(web->memory[0], "<memory soft-limit='2GiB' min='1GiB' colour='red'/>");
+	strcpy(web->memory[1], "<memory max='4GiB'/>");
+	open_backend();
+	ck_assert_int_eq(hv_libvirt.submit(hv, &call), 0);
+	expect_done(answer_to(call.token), 0);
+	/* What nobody knows and what was not named stay. */
+	ck_assert_str_eq(
+		web->memory[0], "<memory soft-limit=\"2GiB\" colour=\"red\" low=\"1536MiB\"/>");
+	ck_assert_str_eq(web->memory[1], "<memory max=\"4GiB\" low=\"1536MiB\"/>");
+	ck_assert_uint_eq(fake_count(FAKE_SET_MEMORY_FLAGS), 0);
+
+	/* The live one cannot be written: the stored one is as it was. */
+	change.set.low = MIB;
+	fake_fail(FAKE_SET_METADATA, VIR_ERR_OPERATION_INVALID);
+	call = make(HV_KNOBS, web);
+	call.change = &change;
+	ck_assert_int_eq(hv_libvirt.submit(hv, &call), 0);
+	expect_done(answer_to(call.token), -ESRCH);
+	ck_assert_str_eq(web->memory[1], "<memory max=\"4GiB\" low=\"1536MiB\"/>");
+	fake_fail(FAKE_SET_METADATA, 0);
+
+	/* A contradiction in either is refused before anything is written. */
+	change = (struct hv_knobs_change){ .set = { .has_min = true, .min = 5120 * MIB } };
+	call = make(HV_KNOBS, web);
+	call.change = &change;
+	ck_assert_int_eq(hv_libvirt.submit(hv, &call), 0);
+	expect_done(answer_to(call.token), -EINVAL);
+	ck_assert_ptr_null(strstr(web->memory[0], "min"));
+
+	/* An element that says nothing goes. */
+	strcpy(web->memory[0], "<memory max='4GiB'/>");
+	strcpy(web->memory[1], "<memory max='4GiB'/>");
+	change = (struct hv_knobs_change){ .clear = HV_KNOB_MAX };
+	call = make(HV_KNOBS, web);
+	call.change = &change;
+	ck_assert_int_eq(hv_libvirt.submit(hv, &call), 0);
+	expect_done(answer_to(call.token), 0);
+	ck_assert_str_eq(web->memory[0], "");
+	ck_assert_str_eq(web->memory[1], "");
+}
+END_TEST
+
+START_TEST(knobs_of_a_transient_domain_are_live_only)
+{
+	struct hv_knobs_change change = { .set = { .has_soft_limit = true,
+						  .soft_limit = HV_UNLIMITED } };
+	struct hv_call call = make(HV_KNOBS, web);
+
+	call.change = &change;
+	web->persistent = false;
+	open_backend();
+	ck_assert_int_eq(hv_libvirt.submit(hv, &call), 0);
+	expect_done(answer_to(call.token), 0);
+	ck_assert_str_eq(web->memory[0], "<memory soft-limit=\"none\"/>");
+	ck_assert_str_eq(web->memory[1], "");
+}
+END_TEST
+
 START_TEST(every_call_is_answered_once_whatever_fails)
 {
+	const struct hv_knobs_change nothing = { 0 };
+
 	for (int which = FAKE_ALL_STATS; which < FAKE_KEEPALIVE; which++) {
 		for (int code = VIR_ERR_INTERNAL_ERROR; code <= VIR_ERR_AUTH_UNAVAILABLE;
 			code += 7) {
@@ -529,6 +597,7 @@ START_TEST(every_call_is_answered_once_whatever_fails)
 
 				call.target = call.ceiling = 64 * MIB;
 				call.period_s = 1;
+				call.change = &nothing;
 				ck_assert_int_eq(hv_libvirt.submit(hv, &call), 0);
 				event = answer_to(call.token);
 				ck_assert(event.error <= 0);
@@ -636,13 +705,13 @@ END_TEST
 START_TEST(so_many_hung_calls_end_new_ones_until_they_return)
 {
 	static struct libvirt_calls impatient;
-	struct fake_domain *stuck[LV_HUNG_MAX];
-	uint64_t tokens[LV_HUNG_MAX];
+	struct fake_domain *stuck[HV_MAX_HUNG];
+	uint64_t tokens[HV_MAX_HUNG];
 	struct hv_event event;
 	struct hv_call call;
 	int r = 0;
 
-	for (unsigned int i = 0; i < LV_HUNG_MAX; i++) {
+	for (unsigned int i = 0; i < HV_MAX_HUNG; i++) {
 		stuck[i] = fake_add("stuck");
 		stuck[i]->hangs = true;
 	}
@@ -651,9 +720,9 @@ START_TEST(so_many_hung_calls_end_new_ones_until_they_return)
 	open_with(&impatient);
 	event = wait_for(HV_EVENT_UP);
 	hv_event_clear(&event);
-	for (unsigned int i = 0; i < LV_HUNG_MAX; i++)
+	for (unsigned int i = 0; i < HV_MAX_HUNG; i++)
 		tokens[i] = submit(HV_STATS, stuck[i]);
-	wait_hanging(LV_HUNG_MAX);
+	wait_hanging(HV_MAX_HUNG);
 	for (unsigned int i = 0; i < PATIENCE_MS / 2 && r == 0; i++) {
 		call = make(HV_STATS, db);
 		r = hv_libvirt.submit(hv, &call);
@@ -672,9 +741,9 @@ START_TEST(so_many_hung_calls_end_new_ones_until_they_return)
 	ck_assert_int_eq(event.error, 0);
 	hv_event_clear(&event);
 	fake_release();
-	for (unsigned int i = 0; i < LV_HUNG_MAX; i++) {
+	for (unsigned int i = 0; i < HV_MAX_HUNG; i++) {
 		event = wait_for(HV_EVENT_STATS);
-		ck_assert(event.token >= tokens[0] && event.token <= tokens[LV_HUNG_MAX - 1]);
+		ck_assert(event.token >= tokens[0] && event.token <= tokens[HV_MAX_HUNG - 1]);
 		hv_event_clear(&event);
 	}
 	event = ask(HV_STATS, db);
@@ -685,21 +754,21 @@ END_TEST
 
 START_TEST(calls_that_waited_behind_hung_ones_are_answered_too)
 {
-	struct fake_domain *stuck[LV_WORKERS];
+	struct fake_domain *stuck[HV_WORKERS];
 	struct hv_event event;
 	uint64_t waited;
 
-	for (unsigned int i = 0; i < LV_WORKERS; i++) {
+	for (unsigned int i = 0; i < HV_WORKERS; i++) {
 		stuck[i] = fake_add("stuck");
 		stuck[i]->hangs = true;
 	}
 	open_backend();
-	for (unsigned int i = 0; i < LV_WORKERS; i++)
+	for (unsigned int i = 0; i < HV_WORKERS; i++)
 		submit(HV_STATS, stuck[i]);
 	waited = submit(HV_STATS, db);
-	wait_hanging(LV_WORKERS);
+	wait_hanging(HV_WORKERS);
 	fake_release();
-	for (unsigned int i = 0; i < LV_WORKERS; i++) {
+	for (unsigned int i = 0; i < HV_WORKERS; i++) {
 		event = wait_for(HV_EVENT_STATS);
 		waited = event.token == waited ? 0 : waited;
 		hv_event_clear(&event);
@@ -1047,6 +1116,163 @@ START_TEST(a_flood_makes_nothing_up_while_the_connection_is_down)
 }
 END_TEST
 
+/* ---- kinds and jobs ---- */
+
+/* BR-79, BR-110: what a job's own statistics say, where no state does. */
+START_TEST(a_job_is_told_with_the_statistics)
+{
+	static const struct {
+		int operation;
+		enum hv_job job;
+	} all[] = {
+		{ 0, HV_JOB_NONE },
+		{ VIR_DOMAIN_JOB_OPERATION_MIGRATION_OUT, HV_JOB_MIGRATION },
+		{ VIR_DOMAIN_JOB_OPERATION_MIGRATION_IN, HV_JOB_MIGRATION },
+		{ VIR_DOMAIN_JOB_OPERATION_SAVE, HV_JOB_SAVE },
+		{ VIR_DOMAIN_JOB_OPERATION_DUMP, HV_JOB_SAVE },
+		{ VIR_DOMAIN_JOB_OPERATION_SNAPSHOT, HV_JOB_SNAPSHOT },
+		{ VIR_DOMAIN_JOB_OPERATION_SNAPSHOT_REVERT, HV_JOB_SNAPSHOT },
+		{ VIR_DOMAIN_JOB_OPERATION_BACKUP, HV_JOB_BACKUP },
+		{ 99, HV_JOB_SAVE },
+	};
+
+	open_backend();
+	for (size_t i = 0; i < sizeof(all) / sizeof(all[0]); i++) {
+		struct hv_event event;
+
+		fake_lock();
+		web->job = all[i].operation;
+		fake_unlock();
+		event = ask(HV_STATS, web);
+		ck_assert_int_eq(event.error, 0);
+		ck_assert(event.stats.job_known);
+		ck_assert_int_eq(event.stats.job, all[i].job);
+		hv_event_clear(&event);
+	}
+}
+END_TEST
+
+START_TEST(a_libvirt_without_jobs_says_so_once_and_statistics_are_read_all_the_same)
+{
+	struct hv_event event;
+
+	fake_fail(FAKE_JOB, VIR_ERR_NO_SUPPORT);
+	open_backend();
+	event = ask(HV_STATS, web);
+	ck_assert_int_eq(event.error, 0);
+	ck_assert(!event.stats.job_known);
+	ck_assert_ptr_nonnull(strstr(event.message, "tells no jobs"));
+	hv_event_clear(&event);
+	event = ask(HV_STATS, web);
+	ck_assert_int_eq(event.error, 0);
+	ck_assert_ptr_null(event.message);
+	hv_event_clear(&event);
+	ck_assert_uint_eq(fake_count(FAKE_JOB), 1);
+}
+END_TEST
+
+START_TEST(no_target_is_set_while_a_job_runs_but_for_a_backup)
+{
+	open_backend();
+	fake_lock();
+	web->job = VIR_DOMAIN_JOB_OPERATION_MIGRATION_OUT;
+	fake_unlock();
+	expect_done(set_target(web, 512 << 20, 1 << 30), -EBUSY);
+	ck_assert_str_eq(fake_changes(), "");
+	fake_lock();
+	web->job = VIR_DOMAIN_JOB_OPERATION_BACKUP;
+	fake_unlock();
+	expect_done(set_target(web, 512 << 20, 1 << 30), 0);
+}
+END_TEST
+
+START_TEST(a_throttle_is_lifted_live_where_the_configuration_has_the_limit_too)
+{
+	fake_lock();
+	web->persistent = true;
+	db->persistent = false;
+	fake_unlock();
+	open_backend();
+	expect_done(ask(HV_UNTHROTTLE, web), 0);
+	ck_assert_str_eq(fake_changes(), "lifted web;");
+	expect_done(ask(HV_UNTHROTTLE, db), -EOPNOTSUPP);
+	ck_assert_str_eq(fake_changes(), "lifted web;");
+}
+END_TEST
+
+START_TEST(job_events_ask_to_look_anew)
+{
+	static const int events[] = { VIR_DOMAIN_EVENT_ID_MIGRATION_ITERATION,
+		VIR_DOMAIN_EVENT_ID_JOB_COMPLETED, VIR_DOMAIN_EVENT_ID_BLOCK_JOB };
+
+	open_backend();
+	for (size_t i = 0; i < sizeof(events) / sizeof(events[0]); i++) {
+		struct hv_event event;
+
+		fake_emit_job(web, events[i]);
+		event = wait_for(HV_EVENT_CHANGED);
+		ck_assert_uint_eq(event.uuid.bytes[15], fake_uuid(web).bytes[15]);
+		hv_event_clear(&event);
+	}
+}
+END_TEST
+
+/* BR-116 */
+START_TEST(states_that_are_too_much_for_one_message_are_read_one_by_one)
+{
+	struct hv_event event;
+
+	open_backend();
+	fake_fail(FAKE_ALL_STATS, VIR_ERR_RPC);
+	event = ask(HV_LIST, NULL);
+	ck_assert_int_eq(event.error, 0);
+	ck_assert_ptr_null(event.message);
+	ck_assert_uint_ge(event.listed.nr, 2);
+	hv_event_clear(&event);
+}
+END_TEST
+
+START_TEST(jobs_that_show_in_a_state_are_listed)
+{
+	static const struct {
+		int state, reason;
+		enum hv_run_state run;
+		enum hv_job job;
+	} all[] = {
+		{ VIR_DOMAIN_RUNNING, VIR_DOMAIN_RUNNING_MIGRATED, HV_RUNNING, HV_JOB_NONE },
+		{ VIR_DOMAIN_RUNNING, VIR_DOMAIN_RUNNING_POSTCOPY, HV_RUNNING, HV_JOB_POSTCOPY },
+		{ VIR_DOMAIN_PAUSED, VIR_DOMAIN_PAUSED_MIGRATION, HV_STARTING, HV_JOB_MIGRATION },
+		{ VIR_DOMAIN_PAUSED, VIR_DOMAIN_PAUSED_POSTCOPY, HV_PAUSED, HV_JOB_POSTCOPY },
+		{ VIR_DOMAIN_PAUSED, VIR_DOMAIN_PAUSED_SAVE, HV_PAUSED, HV_JOB_SAVE },
+		{ VIR_DOMAIN_PAUSED, VIR_DOMAIN_PAUSED_DUMP, HV_PAUSED, HV_JOB_SAVE },
+		{ VIR_DOMAIN_PAUSED, VIR_DOMAIN_PAUSED_SNAPSHOT, HV_PAUSED, HV_JOB_SNAPSHOT },
+		{ VIR_DOMAIN_PAUSED, VIR_DOMAIN_PAUSED_USER, HV_PAUSED, HV_JOB_NONE },
+	};
+
+	open_backend();
+	for (size_t i = 0; i < sizeof(all) / sizeof(all[0]); i++) {
+		struct hv_event event;
+		unsigned int found = 0;
+
+		fake_lock();
+		web->state = all[i].state;
+		web->reason = all[i].reason;
+		fake_unlock();
+		event = ask(HV_LIST, NULL);
+		ck_assert_int_eq(event.error, 0);
+		for (size_t k = 0; k < event.listed.nr; k++) {
+			if (strcmp(event.listed.vms[k].name, "web") != 0)
+				continue;
+			ck_assert_int_eq(event.listed.vms[k].state, all[i].run);
+			ck_assert_int_eq(event.listed.vms[k].job, all[i].job);
+			found++;
+		}
+		ck_assert_uint_eq(found, 1);
+		hv_event_clear(&event);
+	}
+}
+END_TEST
+
 int main(void)
 {
 	Suite *suite = suite_create("libvirt");
@@ -1056,6 +1282,14 @@ int main(void)
 
 	tcase_add_checked_fixture(tc, setup, teardown);
 	tcase_set_timeout(tc, 60);
+	tcase_add_test(tc, a_job_is_told_with_the_statistics);
+	tcase_add_test(
+		tc, a_libvirt_without_jobs_says_so_once_and_statistics_are_read_all_the_same);
+	tcase_add_test(tc, no_target_is_set_while_a_job_runs_but_for_a_backup);
+	tcase_add_test(tc, a_throttle_is_lifted_live_where_the_configuration_has_the_limit_too);
+	tcase_add_test(tc, job_events_ask_to_look_anew);
+	tcase_add_test(tc, states_that_are_too_much_for_one_message_are_read_one_by_one);
+	tcase_add_test(tc, jobs_that_show_in_a_state_are_listed);
 	tcase_add_test(tc, all_uris_of_libvirt_are_taken_but_xens);
 	tcase_add_test(tc, active_domains_are_listed_with_their_states);
 	tcase_add_test(tc, states_are_read_one_by_one_where_there_is_no_bulk_and_it_is_said_once);
@@ -1068,6 +1302,8 @@ int main(void)
 	tcase_add_test(tc, metadata_and_its_problems_are_told);
 	tcase_add_test(tc, a_description_that_is_garbage_is_an_error);
 	tcase_add_test(tc, statistics_are_bytes_and_unknown_ones_are_not_known);
+	tcase_add_test(tc, knobs_go_into_the_live_element_and_the_stored_one_each_as_it_is);
+	tcase_add_test(tc, knobs_of_a_transient_domain_are_live_only);
 	tcase_add_test(tc, the_period_is_set_live);
 	tcase_add_test(tc, the_ceiling_is_recorded_before_the_target_and_only_when_it_is_another);
 	tcase_add_test(tc, a_note_that_cannot_be_read_is_written_anew);

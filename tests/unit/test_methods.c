@@ -434,6 +434,106 @@ static const struct {
 	{ "subscribe", "{\"a\":1}", CONTROL_PARAMS, "'a'" },
 };
 
+static void call_fails(
+	const char *name, const char *params, enum control_code code, const char *words)
+{
+	struct control_error error;
+	struct json_object *result = call(&client, name, params, &error);
+
+	ck_assert_msg(!result, "%s %s was taken", name, params);
+	ck_assert_int_eq(error.code, code);
+	ck_assert_msg(strstr(error.message, words), "%s %s: no '%s' in: %s", name, params, words,
+		error.message);
+	json_object_put(error.data);
+}
+
+START_TEST(show_has_every_knob_with_its_source_and_what_it_overrides)
+{
+	struct json_object *result = call_ok(&client, "show", "{\"name\":\"batch\"}"), *knobs,
+			   *knob, *others;
+
+	ck_assert_int_eq(json_get_array(result, "knobs", &knobs), 0);
+	ck_assert_uint_eq(json_object_array_length(knobs), 7);
+	knob = json_object_array_get_idx(knobs, 0);
+	ck_assert_str_eq(text(knob, "knob"), "soft-limit");
+	ck_assert_str_eq(text(knob, "source"), "memtune");
+	ck_assert_uint_eq(number(knob, "value"), MIB(300));
+	ck_assert_int_eq(json_get_array(knob, "overrides", &others), 0);
+	ck_assert_uint_eq(json_object_array_length(others), 1);
+	ck_assert_str_eq(text(json_object_array_get_idx(others, 0), "source"), "default");
+	json_object_put(result);
+	call_fails("show", "{\"name\":\"/\"}", CONTROL_PARAMS, "is a group");
+	call_fails("show", "{}", CONTROL_PARAMS, "name is a string");
+	call_fails("show", "{\"name\":\"bach\"}", CONTROL_NOT_FOUND, "did you mean 'batch'?");
+}
+END_TEST
+
+START_TEST(set_is_written_and_counts_and_its_client_is_told_when)
+{
+	struct json_object *result = call_ok(&client, "set",
+		"{\"name\":\"batch\",\"soft_limit\":\"400MiB\",\"manage\":\"observe\"}");
+	struct json_object *knobs;
+
+	ck_assert_uint_gt(number(result, "set"), 0);
+	json_object_put(result);
+	ck_assert_uint_eq(client.notifications, 0);
+	call_fails("set", "{\"name\":\"batch\",\"min\":\"1MiB\"}", CONTROL_TOO_MANY, "under way");
+	run(200 * MS);
+	ck_assert_uint_eq(client.notifications, 1);
+	ck_assert_str_eq(client.last, "set.done {\"set\":1,\"state\":\"done\"}");
+	result = call_ok(&client, "show", "{\"name\":\"batch\"}");
+	ck_assert_int_eq(json_get_array(result, "knobs", &knobs), 0);
+	ck_assert_str_eq(text(json_object_array_get_idx(knobs, 0), "source"), "metadata");
+	ck_assert_uint_eq(number(json_object_array_get_idx(knobs, 0), "value"), MIB(400));
+	ck_assert_str_eq(text(json_object_array_get_idx(knobs, 5), "value"), "observe");
+	json_object_put(result);
+
+	json_object_put(call_ok(&client, "set", "{\"name\":\"batch\",\"soft_limit\":\"none\"}"));
+	run(200 * MS);
+	result = call_ok(&client, "show", "{\"name\":\"batch\"}");
+	ck_assert_int_eq(json_get_array(result, "knobs", &knobs), 0);
+	ck_assert_str_eq(text(json_object_array_get_idx(knobs, 0), "source"), "memtune");
+	json_object_put(result);
+}
+END_TEST
+
+START_TEST(set_is_whole_or_refused)
+{
+	static const struct {
+		const char *params, *words;
+	} cases[] = {
+		{ "{\"name\":\"web\"}", "nothing is given" },
+		{ "{\"name\":\"web\",\"min\":\"2GiB\",\"max\":\"1GiB\"}", "min would be over max" },
+		{ "{\"name\":\"web\",\"low\":\"1MiB\",\"min\":\"5GiB\"}", "over the pool" },
+		{ "{\"name\":\"web\",\"low\":\"1MiB\",\"min\":\"16384\"}",
+			"min: '16384' has no unit" },
+		{ "{\"name\":\"web\",\"min\":16384}", "min: is a string" },
+		{ "{\"name\":\"web\",\"min\":\"-1\"}", "negative" },
+		{ "{\"name\":\"web\",\"min\":\"1.5G\"}", "fraction" },
+		{ "{\"name\":\"web\",\"min\":\"99999999999T\"}", "overflow" },
+		{ "{\"name\":\"web\",\"min\":\"9EiB\"}", "too large" },
+		{ "{\"name\":\"web\",\"min\":\"\"}", "is empty" },
+		{ "{\"name\":\"web\",\"max\":\"max\"}", "is no size" },
+		{ "{\"name\":\"web\",\"group\":\"prod\"}", "is a path" },
+		{ "{\"name\":\"web\",\"group\":\"/a/../b\"}", "is no path" },
+		{ "{\"name\":\"web\",\"manage\":\"yes\"}", "no, observe, act" },
+		{ "{\"name\":\"web\",\"guest_swap\":true}", "is a string" },
+		{ "{\"name\":\"web\",\"soft-limit\":\"1GiB\"}", "no parameter 'soft-limit'" },
+	};
+	struct json_object *result, *knobs;
+
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++)
+		call_fails("set", cases[i].params, CONTROL_PARAMS, cases[i].words);
+	run(200 * MS);
+	result = call_ok(&client, "show", "{\"name\":\"web\"}");
+	ck_assert_int_eq(json_get_array(result, "knobs", &knobs), 0);
+	for (size_t i = 1; i < 4; i++)
+		ck_assert_str_eq(text(json_object_array_get_idx(knobs, i), "source"), "default");
+	json_object_put(result);
+	ck_assert_uint_eq(client.notifications, 0);
+}
+END_TEST
+
 START_TEST(wrong_parameters_are_named)
 {
 	struct control_error error;
@@ -561,6 +661,9 @@ int main(void)
 	tcase_add_test(tc, paused_vm_is_not_asked_and_a_plan_says_so);
 	tcase_add_test(tc, while_everything_is_paused_no_reclaim_is_begun);
 	tcase_add_test(tc, released_vm_is_at_its_ceiling_and_stays_there);
+	tcase_add_test(tc, show_has_every_knob_with_its_source_and_what_it_overrides);
+	tcase_add_test(tc, set_is_written_and_counts_and_its_client_is_told_when);
+	tcase_add_test(tc, set_is_whole_or_refused);
 	tcase_add_loop_test(tc, wrong_parameters_are_named, 0, sizeof(bad) / sizeof(bad[0]));
 	tc = add_case(suite, "observing", setup_observing);
 	tcase_add_test(tc, reclaim_is_refused_while_only_observing);

@@ -26,7 +26,7 @@
 #define UUID_A "00000000-0000-0000-0000-00000000000a"
 #define UUID_B "00000000-0000-0000-0000-00000000000b"
 
-static char proc[SCRATCH_PATH];
+static char proc[SCRATCH_PATH], cgroups[SCRATCH_PATH + 16];
 static struct processes *p;
 static struct hv_uuid a, b;
 
@@ -126,10 +126,11 @@ static void drop_file(const char *name)
 static void setup(void)
 {
 	scratch_new(proc);
+	snprintf(cgroups, sizeof(cgroups), "%s/cgroup-root", proc);
 	put("meminfo", "MemTotal: 16384 kB\nSwapTotal:       1024 kB\n");
 	ck_assert_int_eq(hv_uuid_parse(UUID_A, &a), 0);
 	ck_assert_int_eq(hv_uuid_parse(UUID_B, &b), 0);
-	ck_assert_int_eq(processes_new(proc, &p), 0);
+	ck_assert_int_eq(processes_new(proc, cgroups, &p), 0);
 	ck_assert_int_eq(processes_set(p, &a, 1), 0);
 	processes_set_maximum(p, &a, 1024 * MIB);
 }
@@ -387,11 +388,110 @@ START_TEST(vms_that_are_gone_are_dropped_and_the_others_kept)
 }
 END_TEST
 
+/* ---- the cgroup ---- */
+
+static void make_folder(const char *name)
+{
+	char path[256];
+
+	snprintf(path, sizeof(path), "%s/%s", proc, name);
+	ck_assert_int_eq(mkdir(path, 0755), 0);
+}
+
+/* As libvirt makes them on a host with cgroup v2. */
+static void make_v2(const char *high, unsigned int events)
+{
+	make_folder("cgroup-root");
+	make_folder("cgroup-root/machine.slice");
+	make_folder("cgroup-root/machine.slice/qemu-1-web.scope");
+	make_folder("cgroup-root/machine.slice/qemu-1-web.scope/libvirt");
+	make_folder("cgroup-root/machine.slice/qemu-1-web.scope/libvirt/emulator");
+	put("cgroup-root/machine.slice/memory.high", "max\n");
+	put("cgroup-root/machine.slice/qemu-1-web.scope/memory.high", "max\n");
+	put("cgroup-root/machine.slice/qemu-1-web.scope/libvirt/memory.high", "%s\n", high);
+	put("cgroup-root/machine.slice/qemu-1-web.scope/libvirt/memory.events",
+		"low 0\nhigh %u\nmax 3\noom 0\noom_kill 0\n", events);
+	put("7/cgroup", "0::/machine.slice/qemu-1-web.scope/libvirt/emulator\n");
+}
+
+/* BR-86, BR-132: what memtune's soft limit becomes on a cgroup v2 host. */
+START_TEST(a_finite_memory_high_above_the_process_is_told_with_its_events)
+{
+	struct hv_process vm;
+
+	make_process(7, UUID_A, 50);
+	make_v2("1073741824", 556267);
+	vm = look(1);
+	ck_assert_uint_eq(vm.throttle, 1024 * MIB);
+	ck_assert_uint_eq(vm.throttled, 556267);
+	ck_assert_uint_eq(vm.started, 50);
+	/* It is looked at again after a while. */
+	put("cgroup-root/machine.slice/qemu-1-web.scope/libvirt/memory.high", "max\n");
+	ck_assert_uint_eq(look(1 + SECOND).throttle, 1024 * MIB);
+	ck_assert_uint_eq(look(6 * SECOND).throttle, 0);
+}
+END_TEST
+
+START_TEST(no_limit_and_no_cgroup_throttle_nobody)
+{
+	make_process(7, UUID_A, 50);
+	ck_assert_uint_eq(look(1).throttle, 0);
+	make_v2("max", 0);
+	ck_assert_uint_eq(look(6 * SECOND).throttle, 0);
+}
+END_TEST
+
+START_TEST(a_hierarchy_of_v1_says_it_in_its_soft_limit)
+{
+	make_process(7, UUID_A, 50);
+	make_folder("cgroup-root");
+	make_folder("cgroup-root/memory");
+	make_folder("cgroup-root/memory/machine");
+	make_folder("cgroup-root/memory/machine/web");
+	put("cgroup-root/memory/machine/memory.soft_limit_in_bytes", "9223372036854771712\n");
+	put("cgroup-root/memory/machine/web/memory.soft_limit_in_bytes", "536870912\n");
+	put("7/cgroup", "5:cpu,cpuacct:/machine/web\n4:memory:/machine/web\n1:name=x:/\n");
+	ck_assert_uint_eq(look(1).throttle, 512 * MIB);
+	put("cgroup-root/memory/machine/web/memory.soft_limit_in_bytes", "9223372036854771712\n");
+	ck_assert_uint_eq(look(6 * SECOND).throttle, 0);
+}
+END_TEST
+
+START_TEST(garbage_for_a_cgroup_throttles_nobody)
+{
+	static const char *const garbage[] = { "", "\n", ":", "::", "0::", "0::\n0::x", "0:memory",
+		"0:memory:", "0::/\n", "0::/../../../../../../..", "\xff\xfe:memory:/\x01" };
+
+	make_process(7, UUID_A, 50);
+	for (size_t i = 0; i < sizeof(garbage) / sizeof(garbage[0]); i++) {
+		put("7/cgroup", "%s", garbage[i]);
+		ck_assert_uint_eq(look((i + 1) * 6 * SECOND).throttle, 0);
+	}
+	make_v2("12 34", 0);
+	ck_assert_uint_eq(look(200 * SECOND).throttle, 0);
+	put("cgroup-root/machine.slice/qemu-1-web.scope/libvirt/memory.high",
+		"99999999999999999999999\n");
+	ck_assert_uint_eq(look(210 * SECOND).throttle, 0);
+}
+END_TEST
+
+START_TEST(a_process_that_was_started_anew_has_another_start_time)
+{
+	make_process(7, UUID_A, 50);
+	ck_assert_uint_eq(look(1).started, 50);
+	put("7/status", "gone\n");
+	drop_file("7/cmdline");
+	make_process(8, UUID_A, 77);
+	look(SECOND);
+	ck_assert_uint_eq(look(2 * SECOND).started, 77);
+}
+END_TEST
+
 START_TEST(there_must_be_a_proc)
 {
 	struct processes *none = NULL;
 
-	ck_assert_int_eq(processes_new("/nonexistent/proc", &none), -ENOENT);
+	ck_assert_int_eq(processes_new("/nonexistent/proc", "/", &none), -ENOENT);
 	ck_assert_ptr_null(none);
 	processes_free(NULL);
 }
@@ -543,6 +643,11 @@ int main(void)
 	tcase_add_test(tc, swapped_out_shared_memory_is_unknown_unless_there_is_no_swap);
 	tcase_add_test(tc, a_process_that_ends_is_unknown_and_looked_for_again);
 	tcase_add_test(tc, vms_that_are_gone_are_dropped_and_the_others_kept);
+	tcase_add_test(tc, a_finite_memory_high_above_the_process_is_told_with_its_events);
+	tcase_add_test(tc, no_limit_and_no_cgroup_throttle_nobody);
+	tcase_add_test(tc, a_hierarchy_of_v1_says_it_in_its_soft_limit);
+	tcase_add_test(tc, garbage_for_a_cgroup_throttles_nobody);
+	tcase_add_test(tc, a_process_that_was_started_anew_has_another_start_time);
 	tcase_add_test(tc, there_must_be_a_proc);
 	tcase_add_test(tc, guest_memory_may_be_several_mappings);
 	tcase_add_test(tc, of_equal_mappings_the_fuller_one_is_the_guests);

@@ -1,0 +1,152 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/*
+ * What operators write into a VM's metadata: one change a VM at a time, on its lane, like all calls
+ * for it. What became of the last ones is remembered for who asks.
+ */
+#include <config.h>
+
+#include "hv/core_internal.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+static struct core_changed *result_of(struct core *core, uint64_t id)
+{
+	struct core_changed *result = &core->changes[id % CORE_CHANGES];
+
+	return id && result->id == id ? result : NULL;
+}
+
+static void finish(
+	struct core *core, uint64_t id, enum core_change_state state, const char *message)
+{
+	struct core_changed *result = result_of(core, id);
+
+	if (!result || result->state != CORE_CHANGE_RUNNING)
+		return;
+	result->state = state;
+	snprintf(result->message, sizeof(result->message), "%s", message ? message : "");
+}
+
+/* The word of the metadata, if that is what is refused. */
+static bool refuses(const struct core_resolved *resolved, enum core_knob knob)
+{
+	const struct core_knob_said *said = &resolved->said[knob];
+
+	for (size_t i = 0; i < said->nr; i++)
+		if (said->words[i].source == CORE_FROM_METADATA && said->words[i].refused)
+			return true;
+	return false;
+}
+
+/* Whether what the metadata would say then can be used. -EINVAL with why, -ENOMEM. */
+static int check(const struct core *core, const struct core_vm *vm,
+	const struct hv_knobs_change *change, char *why, size_t size)
+{
+	struct hv_info info = vm->said;
+	struct core_resolved resolved;
+	struct hv_knobs knobs;
+	uint64_t room = pages_max(core_min_room(core, vm->group) + vm->min_booked, vm->min_booked);
+	int r = hv_knobs_copy(&vm->said.metadata, &knobs);
+
+	if (r < 0)
+		return r;
+	r = hv_change_apply(change, &knobs);
+	if (r < 0)
+		goto out;
+	if (knobs.has_min && knobs.has_max && knobs.min > knobs.max) {
+		snprintf(why, size, "min would be over max");
+		r = -EINVAL;
+		goto out;
+	}
+	info.metadata = knobs;
+	info.problem = NULL;
+	if (core_resolve(&core->config, &info, room, &resolved) < 0)
+		goto out;
+	if ((change->set.has_min && refuses(&resolved, CORE_MIN)) ||
+		((change->set.has_max || change->set.has_min) && refuses(&resolved, CORE_MAX)) ||
+		(change->set.has_group && refuses(&resolved, CORE_GROUP))) {
+		snprintf(why, size, "%s", resolved.problem);
+		r = -EINVAL;
+	}
+out:
+	hv_knobs_clear(&knobs);
+	return r;
+}
+
+int core_set_knobs(struct core *core, uint64_t id, const struct hv_knobs_change *change,
+	uint64_t *ret_change, char *why, size_t size)
+{
+	struct core_vm *vm = core_vm_by_id(core, id);
+	struct core_changed *result;
+	int r;
+
+	if (!vm || vm->gone || !vm->has_info || vm->told.id != id)
+		return -ENOENT;
+	if (vm->change_id)
+		return -EBUSY;
+	if (!core->connected)
+		return -ENOTCONN;
+	if (vm->lane.late)
+		return -ETIMEDOUT;
+	r = check(core, vm, change, why, size);
+	if (r < 0)
+		return r;
+	r = hv_change_copy(change, &vm->change);
+	if (r < 0)
+		return r;
+	vm->change_id = ++core->next_change;
+	result = &core->changes[vm->change_id % CORE_CHANGES];
+	*result = (struct core_changed){ .id = vm->change_id, .state = CORE_CHANGE_RUNNING };
+	vm->lane.change = &vm->change;
+	core_vm_ready(core, vm);
+	*ret_change = vm->change_id;
+	return 0;
+}
+
+enum core_change_state core_change(
+	const struct core *core, uint64_t change, const char **ret_message)
+{
+	const struct core_changed *result = result_of((struct core *)(uintptr_t)core, change);
+
+	if (!result) {
+		*ret_message = "it is not remembered";
+		return CORE_CHANGE_FAILED;
+	}
+	*ret_message = result->message;
+	return result->state;
+}
+
+static void forget(struct core_vm *vm)
+{
+	hv_change_clear(&vm->change);
+	vm->change_id = 0;
+	vm->lane.change = NULL;
+}
+
+void core_change_answer(struct core *core, struct core_vm *vm, const struct hv_event *event)
+{
+	if (event->error)
+		finish(core, vm->change_id, CORE_CHANGE_FAILED, core_error_text(event));
+	else
+		finish(core, vm->change_id, CORE_CHANGE_DONE, NULL);
+	if (event->error)
+		core_say(core, CORE_LOG_WARNING, vm, "its metadata was not written: %s",
+			core_error_text(event));
+	else
+		core_say(core, CORE_LOG_INFO, vm, "its metadata was written");
+	forget(vm);
+	vm->lane.want_info |= !vm->gone;
+}
+
+void core_change_drop(struct core *core, struct core_vm *vm, const char *why)
+{
+	bool out = vm->lane.busy && vm->lane.call.type == HV_KNOBS;
+
+	if (!vm->change_id)
+		return;
+	finish(core, vm->change_id, CORE_CHANGE_FAILED, why);
+	if (!out)
+		forget(vm);
+}

@@ -1,0 +1,590 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/*
+ * Kinds and states of VMs in the core, and what interrupts it: which state counts, what is called
+ * and what is not. BR numbers are those of the field cases that the tests stand for.
+ */
+#include <config.h>
+
+#include "tests/unit/host.h"
+
+#include <check.h>
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "hv/core_internal.h"
+
+static struct core_vm_view view_of(const struct host_vm *vm)
+{
+	struct core_vm_view view;
+
+	ck_assert_int_eq(core_vm(host.core, host_id(vm), &view), 0);
+	return view;
+}
+
+/* ---- kinds ---- */
+
+START_TEST(each_kind_has_its_state)
+{
+	static const struct {
+		unsigned int kinds;
+		enum engine_vm_state state;
+	} all[] = {
+		{ HV_KIND_HUGE_PAGES, ENGINE_VM_HUGE_PAGES },
+		{ HV_KIND_LOCKED, ENGINE_VM_LOCKED },
+		{ HV_KIND_PINNED, ENGINE_VM_PINNED },
+		{ HV_KIND_ENCRYPTED, ENGINE_VM_ENCRYPTED },
+		{ HV_KIND_VIRTIO_MEM, ENGINE_VM_VIRTIO_MEM },
+		{ HV_KIND_STRICT_NUMA, ENGINE_VM_STRICT_NUMA },
+	};
+	const size_t nr = sizeof(all) / sizeof(all[0]);
+
+	for (unsigned int i = 0; i < nr; i++)
+		host_vm(i)->kinds = all[i].kinds;
+	host_up();
+	host_run(3 * SECOND);
+	for (unsigned int i = 0; i < nr; i++)
+		ck_assert_int_eq(host_state(&host.vms[i]), all[i].state);
+}
+END_TEST
+
+/* BR-107: classified before any call, and again when such a device comes or goes. */
+START_TEST(device_that_pins_memory_is_seen_on_its_event_and_counts_in_full_until_read_anew)
+{
+	struct host_vm *vm = host_vm(0);
+
+	host_up();
+	host_run(3 * SECOND);
+	ck_assert_int_eq(host_state(vm), ENGINE_VM_RUNNING);
+	vm->kinds = HV_KIND_PINNED;
+	host.hold_process = true;
+	host_event(HV_EVENT_CHANGED, vm);
+	host_run(100000);
+	ck_assert_int_eq(host_state(vm), ENGINE_VM_PINNED);
+	ck_assert_uint_eq(host_item(vm)->sample.known & VM_RESIDENT, 0);
+	vm->resident = GIB;
+	host_answer_process();
+	host_run(100000);
+	ck_assert_uint_eq(host_item(vm)->sample.resident, PAGES(GIB));
+	vm->kinds = 0;
+	host_event(HV_EVENT_CHANGED, vm);
+	host_run(100000);
+	ck_assert_int_eq(host_state(vm), ENGINE_VM_RUNNING);
+}
+END_TEST
+
+START_TEST(description_is_read_before_a_target_that_waits_is_set)
+{
+	struct host_vm *vm = host_vm(0);
+
+	host_up();
+	host_run(3 * SECOND);
+	vm->hangs = true; /* the call that is out */
+	host_run(2 * SECOND);
+	host_target(vm, 1, 512 * MIB);
+	host_run(SECOND / 2);
+	vm->kinds = HV_KIND_PINNED;
+	host_event(HV_EVENT_CHANGED, vm);
+	vm->calls[HV_INFO] = 0;
+	host_wake(vm);
+	host_step();
+	ck_assert_uint_ge(vm->calls[HV_INFO], 1);
+}
+END_TEST
+
+START_TEST(all_that_applies_is_shown_beside_the_state_that_counts)
+{
+	struct host_vm *vm = host_vm(0);
+
+	vm->kinds = HV_KIND_PINNED | HV_KIND_HUGE_PAGES | HV_KIND_STRICT_NUMA;
+	host_up();
+	host_run(3 * SECOND);
+	ck_assert_int_eq(host_state(vm), ENGINE_VM_HUGE_PAGES);
+	ck_assert_uint_eq(view_of(vm).also,
+		UINT32_C(1) << ENGINE_VM_PINNED | UINT32_C(1) << ENGINE_VM_STRICT_NUMA);
+}
+END_TEST
+
+START_TEST(statistics_that_tell_only_what_is_free_are_limited)
+{
+	struct host_vm *vm = host_vm(0);
+
+	vm->free_only = true;
+	host_up();
+	host_run(3 * SECOND);
+	ck_assert_int_eq(host_state(vm), ENGINE_VM_LIMITED);
+	vm->free_only = false;
+	host_run(3 * SECOND);
+	ck_assert_int_eq(host_state(vm), ENGINE_VM_RUNNING);
+}
+END_TEST
+
+/* BR-125: asked by nobody, whatever its balloon would answer. */
+START_TEST(device_without_driver_is_no_donor_and_becomes_one_when_the_driver_comes)
+{
+	struct host_vm *vm;
+
+	host_up();
+	vm = host_vm(0);
+	vm->driver = false;
+	host_event(HV_EVENT_CHANGED, vm);
+	host_run(40 * SECOND);
+	ck_assert_int_eq(host_state(vm), ENGINE_VM_ARRIVING);
+	ck_assert_uint_eq(vm->calls[HV_TARGET], 0);
+	vm->driver = true;
+	host_run(3 * SECOND);
+	ck_assert_int_eq(host_state(vm), ENGINE_VM_RUNNING);
+}
+END_TEST
+
+/* ---- throttled: BR-86, BR-132 ---- */
+
+START_TEST(throttled_vm_is_shown_with_the_rate_and_one_alarm)
+{
+	struct host_vm *vm = host_vm(0);
+
+	vm->throttle = 512 * MIB;
+	host_up();
+	host_run(SECOND);
+	ck_assert_int_eq(host_state(vm), ENGINE_VM_THROTTLED);
+	ck_assert_uint_eq(view_of(vm).throttle, 512 * MIB);
+	for (int i = 0; i < 100; i++) {
+		vm->throttled += 6400;
+		host_run(SECOND);
+	}
+	ck_assert_uint_eq(view_of(vm).throttled, vm->throttled);
+	ck_assert_uint_eq(host_said("is throttled: its cgroup has memory.high 512 MiB"), 1);
+	ck_assert_uint_eq(host_said("times a second: it hardly runs"), 1);
+	ck_assert_uint_eq(vm->calls[HV_UNTHROTTLE], 0);
+	/* It is still a donor like others: what it gives, it is not throttled for. */
+	vm->throttle = 0;
+	host_run(2 * SECOND);
+	ck_assert_int_eq(host_state(vm), ENGINE_VM_RUNNING);
+}
+END_TEST
+
+START_TEST(takeover_lifts_the_live_limit_once_and_only_in_act_mode)
+{
+	struct host_vm *vm = host_vm(0);
+
+	vm->throttle = 512 * MIB;
+	host.config.memtune_takeover = true;
+	host_up();
+	host_run(3 * SECOND);
+	ck_assert_uint_eq(vm->calls[HV_UNTHROTTLE], 1);
+	ck_assert_uint_eq(vm->throttle, 0);
+	ck_assert_int_eq(host_state(vm), ENGINE_VM_RUNNING);
+	ck_assert_uint_eq(host_said("its live memtune limit was lifted"), 1);
+}
+END_TEST
+
+START_TEST(takeover_in_observe_mode_lifts_nothing)
+{
+	struct host_vm *vm = host_vm(0);
+
+	vm->throttle = 512 * MIB;
+	host.config.memtune_takeover = true;
+	host.config.engine.act = false;
+	host_up();
+	host_run(10 * SECOND);
+	ck_assert_uint_eq(vm->calls[HV_UNTHROTTLE], 0);
+	ck_assert_int_eq(host_state(vm), ENGINE_VM_THROTTLED);
+}
+END_TEST
+
+/* ---- jobs ---- */
+
+/* BR-79: on the source. BR-110: a snapshot. */
+START_TEST(job_that_statistics_tell_is_the_state_until_it_ends)
+{
+	static const struct {
+		enum hv_job job;
+		enum engine_vm_state state;
+	} all[] = {
+		{ HV_JOB_MIGRATION, ENGINE_VM_MIGRATING },
+		{ HV_JOB_POSTCOPY, ENGINE_VM_POSTCOPY },
+		{ HV_JOB_SAVE, ENGINE_VM_SAVING },
+		{ HV_JOB_SNAPSHOT, ENGINE_VM_SNAPSHOT },
+		{ HV_JOB_BACKUP, ENGINE_VM_BACKUP },
+	};
+	struct host_vm *vm = host_vm(0);
+
+	host_up();
+	host_run(3 * SECOND);
+	for (size_t i = 0; i < sizeof(all) / sizeof(all[0]); i++) {
+		vm->job = all[i].job;
+		host_event(HV_EVENT_CHANGED, vm);
+		host_run(100000); /* at once: the event asks for statistics */
+		ck_assert_int_eq(host_state(vm), all[i].state);
+		vm->job = HV_JOB_NONE;
+		host_run(2 * SECOND); /* and without an event */
+		ck_assert_int_eq(host_state(vm), ENGINE_VM_RUNNING);
+	}
+}
+END_TEST
+
+START_TEST(outgoing_vm_that_waits_for_its_end_is_migrating_and_not_incoming)
+{
+	struct host_vm *vm = host_vm(0);
+
+	host_up();
+	host_run(3 * SECOND);
+	vm->state = HV_STARTING;
+	vm->listed_job = HV_JOB_MIGRATION;
+	host_event(HV_EVENT_CHANGED, vm);
+	host_run(100000);
+	ck_assert_int_eq(host_state(vm), ENGINE_VM_MIGRATING);
+	/* It failed, and goes on here. */
+	vm->state = HV_RUNNING;
+	vm->listed_job = HV_JOB_NONE;
+	host_event(HV_EVENT_CHANGED, vm);
+	host_run(100000);
+	ck_assert_int_eq(host_state(vm), ENGINE_VM_RUNNING);
+	ck_assert_uint_eq(host_item(vm)->cancels, 1);
+}
+END_TEST
+
+/* BR-27 */
+START_TEST(incoming_vm_counts_and_gets_no_balloon_call_until_it_runs)
+{
+	struct host_vm *vm;
+
+	host_up();
+	vm = host_vm(0);
+	vm->state = HV_STARTING;
+	vm->listed_job = HV_JOB_MIGRATION;
+	host_event(HV_EVENT_CHANGED, vm);
+	host_run(60 * SECOND);
+	ck_assert_int_eq(host_state(vm), ENGINE_VM_INCOMING);
+	ck_assert_uint_eq(host_item(vm)->attrs.maximum, PAGES(GIB));
+	ck_assert_uint_eq(vm->calls[HV_STATS] + vm->calls[HV_TARGET] + vm->calls[HV_PERIOD], 0);
+	vm->state = HV_RUNNING;
+	vm->listed_job = HV_JOB_NONE;
+	host_event(HV_EVENT_CHANGED, vm);
+	host_run(4 * SECOND);
+	ck_assert_int_eq(host_state(vm), ENGINE_VM_RUNNING);
+	ck_assert_uint_gt(vm->calls[HV_STATS], 0);
+}
+END_TEST
+
+/* BR-110, BR-137: what was read before a restore says nothing about after. */
+START_TEST(statistics_that_stand_still_after_a_restore_are_stale_and_nobody_is_asked_on_them)
+{
+	struct host_vm *vm = host_vm(0);
+
+	host_up();
+	host_run(4 * SECOND);
+	ck_assert(!host_item(vm)->sample.stale);
+	vm->state = HV_PAUSED;
+	vm->listed_job = HV_JOB_SNAPSHOT;
+	vm->driver = false; /* they never come back */
+	host_event(HV_EVENT_CHANGED, vm);
+	host_run(SECOND);
+	ck_assert_int_eq(host_state(vm), ENGINE_VM_SNAPSHOT);
+	vm->state = HV_RUNNING;
+	vm->listed_job = HV_JOB_NONE;
+	host_event(HV_EVENT_CHANGED, vm);
+	host_run(100000);
+	ck_assert(host_item(vm)->sample.stale);
+	host_run(60 * SECOND);
+	ck_assert(host_item(vm)->sample.stale);
+}
+END_TEST
+
+/* BR-137: suspended to disk and started again, with its whole size. */
+START_TEST(vm_that_ends_and_starts_again_begins_anew_with_what_is_found)
+{
+	struct host_vm *vm = host_vm(0);
+	uint64_t id;
+
+	vm->actual = 256 * MIB;
+	vm->ceiling = GIB;
+	host_up();
+	id = host_id(vm);
+	host_gone(0);
+	host_event(HV_EVENT_CHANGED, vm);
+	host_run(SECOND);
+	vm = host_vm(0); /* without a recorded ceiling: that went with the process */
+	host_event(HV_EVENT_CHANGED, vm);
+	host_run(4 * SECOND);
+	ck_assert_uint_ne(host_id(vm), id);
+	ck_assert_uint_eq(host_item(vm)->attrs.ceiling, 0);
+	ck_assert_uint_eq(host_item(vm)->sample.actual, PAGES(GIB));
+}
+END_TEST
+
+/* ---- names and identities: BR-128, BR-129 ---- */
+
+START_TEST(renamed_vm_stays_the_same_and_another_gets_its_name)
+{
+	struct host_vm *first = host_vm(0), *second;
+	uint64_t id, found;
+
+	strcpy(first->name, "web");
+	host_up();
+	id = host_id(first);
+	strcpy(first->name, "web-old");
+	second = host_vm(1);
+	strcpy(second->name, "web");
+	host_event(HV_EVENT_CHANGED, first);
+	host_event(HV_EVENT_CHANGED, second);
+	host_run(3 * SECOND);
+	ck_assert_uint_eq(host_id(first), id);
+	ck_assert_int_eq(core_find(host.core, "web", &found), 0);
+	ck_assert_uint_eq(found, host_id(second));
+	ck_assert_int_eq(core_find(host.core, "web-old", &found), 0);
+	ck_assert_uint_eq(found, id);
+	/* A target of the one is never sent to the other. */
+	host_target(first, 1, 512 * MIB);
+	host_run(2 * SECOND);
+	ck_assert_uint_eq(first->calls[HV_TARGET], 1);
+	ck_assert_uint_eq(second->calls[HV_TARGET], 0);
+}
+END_TEST
+
+START_TEST(vm_restarted_between_two_listings_is_a_new_one)
+{
+	struct host_vm *vm = host_vm(0);
+	uint64_t id;
+
+	vm->started = 100;
+	host_up();
+	host_run(3 * SECOND);
+	id = host_id(vm);
+	host_run(10 * SECOND);
+	ck_assert_uint_eq(host_id(vm), id);
+	vm->started = 200;
+	host_run(1500000);
+	ck_assert_uint_ne(host_id(vm), id);
+	ck_assert_ptr_null(fake_item(id));
+	ck_assert_uint_eq(host_said("was started anew"), 1);
+	host_run(4 * SECOND);
+	ck_assert_int_eq(host_state(vm), ENGINE_VM_RUNNING);
+}
+END_TEST
+
+START_TEST(vm_that_vanishes_among_others_ends_nothing_of_theirs)
+{
+	struct host_vm *three = host_vm(3), *nine = host_vm(9), *eleven = host_vm(11);
+
+	host_up();
+	host_run(2 * SECOND);
+	nine->error = nine->info_error = -ENOENT;
+	host_gone(9);
+	host_run(6 * SECOND);
+	ck_assert_uint_eq(host_id(nine), 0);
+	ck_assert_uint_ne(host_id(three), 0);
+	ck_assert_uint_ne(host_id(eleven), 0);
+	ck_assert(!host_item(three)->sample.stale);
+	host_vm(9);
+	host_run(10 * SECOND);
+	ck_assert_uint_ne(host_id(nine), 0);
+}
+END_TEST
+
+/* ---- failures of one VM: BR-28, BR-29, BR-30 ---- */
+
+START_TEST(stopped_vm_is_said_once_in_a_thousand_ticks)
+{
+	struct host_vm *vm = host_vm(0);
+	size_t lines;
+
+	host_up();
+	host_run(3 * SECOND);
+	lines = host.nr_lines;
+	host_gone(0);
+	vm->error = vm->info_error = -ENOENT;
+	host_run(1000 * SECOND);
+	ck_assert_uint_le(host.nr_lines, lines + 1);
+}
+END_TEST
+
+START_TEST(failure_of_a_dead_vm_is_told_with_the_name_that_it_was_listed_with)
+{
+	struct host_vm *vm = host_vm(0);
+
+	host_up();
+	vm->error = -EIO;
+	host_run(10 * SECOND);
+	ck_assert_uint_eq(host_said("vm00: its balloon statistics cannot be read"), 1);
+}
+END_TEST
+
+START_TEST(failure_at_any_call_of_one_vm_costs_the_others_nothing)
+{
+	struct host_vm *bad = host_vm(0), *good = host_vm(1);
+
+	host_up();
+	host_run(3 * SECOND);
+	bad->error = bad->target_error = bad->info_error = bad->period_error = -EIO;
+	host_target(bad, 1, 512 * MIB);
+	host.list_error = -EIO;
+	host_run(10 * SECOND);
+	host.list_error = 0;
+	host_run(10 * SECOND);
+	ck_assert(!host_item(good)->sample.stale);
+	ck_assert_uint_ne(host_id(bad), 0);
+	bad->error = bad->target_error = bad->info_error = bad->period_error = 0;
+	host_run(5 * SECOND);
+	ck_assert(!host_item(bad)->sample.stale);
+}
+END_TEST
+
+/* BR-117: one statistics call a VM, over the workers, and no guest agent at all. */
+START_TEST(every_vm_is_adopted_with_one_description_and_one_reading)
+{
+	for (unsigned int i = 0; i < HOST_VMS; i++)
+		host_vm(i);
+	host_up();
+	for (unsigned int i = 0; i < HOST_VMS; i++) {
+		ck_assert_uint_ne(host_id(&host.vms[i]), 0);
+		ck_assert_uint_eq(host.vms[i].calls[HV_INFO], 1);
+		ck_assert_uint_eq(host.vms[i].calls[HV_STATS], 1);
+	}
+	ck_assert_uint_le(host.most_out, HV_WORKERS);
+}
+END_TEST
+
+/* ---- interruptions ---- */
+
+/* BR-115 */
+START_TEST(after_an_outage_all_is_read_anew_and_old_statistics_are_stale)
+{
+	struct host_vm *vm = host_vm(0);
+	unsigned int infos;
+
+	host_up();
+	host_run(4 * SECOND);
+	infos = vm->calls[HV_INFO];
+	host_target(vm, 1, 512 * MIB);
+	host_event(HV_EVENT_DOWN, NULL);
+	host_run(3 * SECOND);
+	ck_assert(host_item(vm)->sample.stale);
+	ck_assert(host_item(vm)->sample.known & VM_RESIDENT); /* from the process, meanwhile */
+	host_event(HV_EVENT_UP, NULL);
+	host_run(100000);
+	ck_assert_uint_gt(vm->calls[HV_INFO], infos);
+	ck_assert_uint_eq(vm->calls[HV_TARGET], 0);
+	ck_assert(host_item(vm)->sample.stale);
+	host_run(4 * SECOND);
+	ck_assert(!host_item(vm)->sample.stale);
+}
+END_TEST
+
+START_TEST(host_that_slept_decides_nothing_on_what_it_knew_before)
+{
+	struct host_vm *vm = host_vm(0);
+
+	host_up();
+	host_run(4 * SECOND);
+	ck_assert(!host_item(vm)->sample.stale);
+	vm->driver = false; /* not yet awake */
+	host.now += 3600 * SECOND;
+	host_run(100000);
+	ck_assert_uint_eq(host_said("time has passed without us"), 1);
+	ck_assert(host_item(vm)->sample.stale);
+	vm->driver = true;
+	host_run(3 * SECOND);
+	ck_assert(!host_item(vm)->sample.stale);
+	ck_assert_uint_eq(host_said("time has passed without us"), 1);
+}
+END_TEST
+
+START_TEST(sleep_that_the_clock_does_not_show_is_told_by_the_shell)
+{
+	struct host_vm *vm = host_vm(0);
+
+	host_up();
+	host_run(4 * SECOND);
+	vm->driver = false;
+	core_slept(host.core, host.now);
+	host_step();
+	host_run(100000);
+	ck_assert(host_item(vm)->sample.stale);
+}
+END_TEST
+
+START_TEST(lanes_are_not_late_for_the_time_that_the_host_slept)
+{
+	struct host_vm *vm = host_vm(0);
+
+	host_up();
+	host_run(3 * SECOND);
+	vm->hangs = true;
+	host_run(1500000);
+	ck_assert(vm->busy);
+	host.now += 3600 * SECOND;
+	host_step();
+	ck_assert_int_ne(host_state(vm), ENGINE_VM_NOT_ANSWERING);
+	host_run(4 * SECOND);
+	ck_assert_int_eq(host_state(vm), ENGINE_VM_NOT_ANSWERING);
+}
+END_TEST
+
+/* BR-119: also where the balloon was on its way back. */
+START_TEST(reboot_drops_what_waits_and_counts_in_full)
+{
+	struct host_vm *vm = host_vm(0);
+
+	host_up();
+	host_run(3 * SECOND);
+	vm->hangs = true;
+	host_run(1500000);
+	host_target(vm, 1, 512 * MIB);
+	host_run(SECOND);
+	host_event(HV_EVENT_REBOOTED, vm);
+	host_wake(vm);
+	host_run(100000);
+	ck_assert_uint_eq(vm->calls[HV_TARGET], 0);
+	ck_assert_int_eq(host_state(vm), ENGINE_VM_ARRIVING);
+	ck_assert_uint_eq(host_item(vm)->cancels, 1);
+}
+END_TEST
+
+int main(void)
+{
+	const TTest *const tests[] = {
+		each_kind_has_its_state,
+		device_that_pins_memory_is_seen_on_its_event_and_counts_in_full_until_read_anew,
+		description_is_read_before_a_target_that_waits_is_set,
+		all_that_applies_is_shown_beside_the_state_that_counts,
+		statistics_that_tell_only_what_is_free_are_limited,
+		device_without_driver_is_no_donor_and_becomes_one_when_the_driver_comes,
+		throttled_vm_is_shown_with_the_rate_and_one_alarm,
+		takeover_lifts_the_live_limit_once_and_only_in_act_mode,
+		takeover_in_observe_mode_lifts_nothing,
+		job_that_statistics_tell_is_the_state_until_it_ends,
+		outgoing_vm_that_waits_for_its_end_is_migrating_and_not_incoming,
+		incoming_vm_counts_and_gets_no_balloon_call_until_it_runs,
+		statistics_that_stand_still_after_a_restore_are_stale_and_nobody_is_asked_on_them,
+		vm_that_ends_and_starts_again_begins_anew_with_what_is_found,
+		renamed_vm_stays_the_same_and_another_gets_its_name,
+		vm_restarted_between_two_listings_is_a_new_one,
+		vm_that_vanishes_among_others_ends_nothing_of_theirs,
+		stopped_vm_is_said_once_in_a_thousand_ticks,
+		failure_of_a_dead_vm_is_told_with_the_name_that_it_was_listed_with,
+		failure_at_any_call_of_one_vm_costs_the_others_nothing,
+		every_vm_is_adopted_with_one_description_and_one_reading,
+		after_an_outage_all_is_read_anew_and_old_statistics_are_stale,
+		host_that_slept_decides_nothing_on_what_it_knew_before,
+		sleep_that_the_clock_does_not_show_is_told_by_the_shell,
+		lanes_are_not_late_for_the_time_that_the_host_slept,
+		reboot_drops_what_waits_and_counts_in_full,
+	};
+	Suite *suite = suite_create("kinds");
+	TCase *tc = tcase_create("kinds");
+	SRunner *sr;
+	int failed;
+
+	tcase_add_checked_fixture(tc, host_setup, host_teardown);
+	for (size_t i = 0; i < sizeof(tests) / sizeof(tests[0]); i++)
+		tcase_add_test(tc, tests[i]);
+	suite_add_tcase(suite, tc);
+	sr = srunner_create(suite);
+	srunner_set_tap(sr, "-");
+	srunner_run_all(sr, CK_SILENT);
+	failed = srunner_ntests_failed(sr);
+	srunner_free(sr);
+	return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+}

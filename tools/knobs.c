@@ -1,0 +1,190 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/* ballastctl show and set for people: see ballastctl.h. */
+#include <config.h>
+
+#include "tools/ballastctl.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "common/json.h"
+#include "tools/table.h"
+
+/* Longest wait for the daemon to say that it is written: lanes have a deadline of seconds. */
+#define SET_WAIT_MS 60000
+
+#define NR(array) (sizeof(array) / sizeof((array)[0]))
+
+/* A word's value as people read it. */
+static const char *value_text(struct json_object *word, char *buf, size_t size)
+{
+	struct json_object *value = NULL;
+	bool yes = false;
+
+	if (!json_object_object_get_ex(word, "value", &value))
+		snprintf(buf, size, "none");
+	else if (json_object_is_type(value, json_type_int))
+		snprintf(buf, size, "%s", TEXT_SIZE(word, "value"));
+	else if (json_get_bool(word, "value", &yes) == 0)
+		snprintf(buf, size, "%s", yes ? "yes" : "no");
+	else
+		snprintf(buf, size, "%s", text(word, "value"));
+	return buf;
+}
+
+/* "metadata", "rule web, enforced" */
+static const char *source_text(struct json_object *word, char *buf, size_t size)
+{
+	const char *rule = text(word, "rule"), *group = text(word, "group");
+	bool enforced = false;
+
+	json_get_bool(word, "enforced", &enforced);
+	snprintf(buf, size, "%s%s%s%s", text(word, "source"), rule[0] || group[0] ? " " : "",
+		rule[0] ? rule : group, enforced ? ", enforced" : "");
+	return buf;
+}
+
+/* "memtune 2 GiB; rule web 3 GiB (refused: it is below min)" */
+static char *overrides_text(struct json_object *knob)
+{
+	struct json_object *others = NULL;
+	char *all = NULL;
+	size_t size = 0;
+	FILE *stream = open_memstream(&all, &size);
+
+	if (!stream)
+		return NULL;
+	if (json_get_array(knob, "overrides", &others) < 0)
+		others = NULL;
+	for (size_t i = 0; others && i < json_object_array_length(others); i++) {
+		struct json_object *word = json_object_array_get_idx(others, i);
+		char source[300], value[1100];
+
+		fprintf(stream, "%s%s %s", i > 0 ? "; " : "",
+			source_text(word, source, sizeof(source)),
+			value_text(word, value, sizeof(value)));
+		if (text(word, "refused")[0])
+			fprintf(stream, " (refused: %s)", text(word, "refused"));
+	}
+	fclose(stream);
+	return all;
+}
+
+void show_knobs(struct json_object *result)
+{
+	static const struct table_column columns[] = { { "KNOB", false }, { "VALUE", true },
+		{ "FROM", false }, { "OVERRIDES", false } };
+	struct table *table = table_new(columns, NR(columns));
+	struct json_object *knobs = NULL, *warnings = NULL;
+	char source[300], value[1100];
+
+	printf("%s (%s), %s, group %s\n\n", text(result, "name"), text(result, "uuid"),
+		text(result, "state"), text(result, "group"));
+	if (json_get_array(result, "knobs", &knobs) < 0)
+		knobs = NULL;
+	for (size_t i = 0; knobs && i < json_object_array_length(knobs); i++) {
+		struct json_object *knob = json_object_array_get_idx(knobs, i);
+		char *overrides = overrides_text(knob);
+
+		table_add(table, text(knob, "knob"));
+		table_add(table, value_text(knob, value, sizeof(value)));
+		table_add(table, source_text(knob, source, sizeof(source)));
+		table_add(table, overrides && overrides[0] ? overrides : NULL);
+		free(overrides);
+	}
+	table_print(table, stdout);
+	table_free(table);
+	if (text(result, "refused")[0])
+		printf("\nnot used: %s\n", text(result, "refused"));
+	if (json_get_array(result, "warnings", &warnings) < 0)
+		return;
+	for (size_t i = 0; i < json_object_array_length(warnings); i++)
+		printf("%swarning: %s\n", i == 0 ? "\n" : "",
+			json_object_get_string(json_object_array_get_idx(warnings, i)));
+}
+
+/* ---- set ---- */
+
+static const struct {
+	const char *option, *parameter;
+	bool size;
+} knobs[] = { { "soft-limit", "soft_limit", true }, { "min", "min", true }, { "low", "low", true },
+	{ "max", "max", true }, { "manage", "manage", false },
+	{ "guest-swap", "guest_swap", false } };
+
+int set_option(struct ctl_options *options, const char *option, const char *value)
+{
+	char why[200];
+	uint64_t bytes;
+	size_t i = 0;
+	int r = 0;
+
+	while (i < NR(knobs) && strcmp(knobs[i].option, option) != 0)
+		i++;
+	/* The daemon would say so too, but a wrong command line needs no daemon. */
+	if (knobs[i].size && strcmp(value, "none") != 0)
+		r = size_parse(value, &bytes);
+	if (r < 0)
+		return ctl_fail(CTL_USAGE, "--%s: %s", option,
+			size_parse_error(value, r, why, sizeof(why)));
+	r = 0;
+	if (!options->knobs)
+		options->knobs = json_object_new_object();
+	json_put_string(options->knobs, knobs[i].parameter, value, &r);
+	return r < 0 ? ctl_fail(CTL_FAILED, "no memory") : 0;
+}
+
+/* The end of the change: an exit status. */
+static int wait_for_set(struct client *client, uint64_t set, const char *name)
+{
+	struct json_object *params = NULL;
+	char why[600] = "";
+	int status;
+
+	for (;;) {
+		int r = client_notification(
+			client, "set.done", SET_WAIT_MS, &params, why, sizeof(why));
+
+		if (r == -EAGAIN)
+			return ctl_fail(
+				CTL_FAILED, "%s: the daemon has not said that it is written", name);
+		if (r < 0)
+			return ctl_fail(CTL_UNREACHABLE, "%s", why);
+		if (number(params, "set") == set)
+			break;
+		json_object_put(params);
+	}
+	if (!strcmp(text(params, "state"), "done"))
+		status = EXIT_SUCCESS;
+	else
+		status = ctl_fail(
+			CTL_FAILED, "%s: nothing was set: %s", name, text(params, "message"));
+	json_object_put(params);
+	return status;
+}
+
+int set_knobs(struct client *client, const struct ctl_options *options, const char *name)
+{
+	struct json_object *params = json_object_get(options->knobs), *result = NULL;
+	char why[600] = "";
+	uint64_t set;
+	int r = 0;
+
+	if (!params)
+		params = json_object_new_object();
+	if (options->group)
+		json_put_string(params, "group", options->group, &r);
+	json_put_string(params, "name", name, &r);
+	if (r < 0) {
+		json_object_put(params);
+		return ctl_fail(CTL_FAILED, "no memory");
+	}
+	r = client_call(client, "set", params, &result, why, sizeof(why));
+	if (r < 0)
+		return ctl_fail(r == -EREMOTE ? CTL_FAILED : CTL_UNREACHABLE, "%s", why);
+	set = number(result, "set");
+	json_object_put(result);
+	return wait_for_set(client, set, name);
+}
