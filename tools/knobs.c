@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "common/json.h"
+#include "common/text.h"
 #include "tools/table.h"
 
 /* Longest wait for the daemon to say that it is written: lanes have a deadline of seconds. */
@@ -125,11 +126,13 @@ int set_option(struct ctl_options *options, const char *option, const char *valu
 		i++;
 	/* The daemon would say so too, but a wrong command line needs no daemon. */
 	if (knobs[i].size && strcmp(value, "none") != 0)
-		r = size_parse(value, &bytes);
+		r = size_parse_amount(value, &bytes);
 	if (r < 0)
 		return ctl_fail(CTL_USAGE, "--%s: %s", option,
 			size_parse_error(value, r, why, sizeof(why)));
 	r = 0;
+	if (!text_is_utf8(value))
+		return ctl_fail(CTL_USAGE, "--%s: '%s' is not UTF-8", option, value);
 	if (!options->knobs)
 		options->knobs = json_object_new_object();
 	json_put_string(options->knobs, knobs[i].parameter, value, &r);

@@ -197,7 +197,7 @@ static void take_size(struct hv_info *info, const char *name, const char *value,
 	} else if (words == LIMIT && !strcmp(value, "max")) {
 		*ret_bytes = HV_UNLIMITED;
 	} else {
-		r = size_parse(value, &bytes);
+		r = size_parse_amount(value, &bytes);
 		if (r < 0) {
 			char why[SIZE_PROBLEM_MAX];
 
