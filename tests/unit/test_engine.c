@@ -907,6 +907,23 @@ START_TEST(switching_to_observe_ends_what_runs)
 }
 END_TEST
 
+START_TEST(a_new_floor_holds_at_once_though_the_guest_rests)
+{
+	struct engine_input input = { 0 };
+	struct engine_config config;
+
+	three_guests(MIB(360), MIB(320), MIB(300));
+	world_ticks(&w, 3);
+	world_config(&config);
+	config.bounds.floor_percent = 60;
+	ck_assert_int_eq(engine_set_config(w.engine, &config), 0);
+	/* No sample: nothing of it has changed. */
+	input.now = w.now += w.tick_us;
+	ck_assert_int_eq(engine_tick(w.engine, &input, &w.out), 0);
+	ck_assert_uint_eq(world_view(&w, 2).set.floor, world_vm(&w, 2)->maximum * 60 / 100);
+}
+END_TEST
+
 START_TEST(a_vm_that_is_not_managed_any_more_is_let_be)
 {
 	struct engine_change c = {
@@ -1412,6 +1429,7 @@ int main(void)
 	tcase_add_test(t, a_result_of_an_older_target_says_nothing_of_the_newest);
 	tcase_add_test(t, a_running_ask_is_not_extended_for_little);
 	tcase_add_test(t, switching_to_observe_ends_what_runs);
+	tcase_add_test(t, a_new_floor_holds_at_once_though_the_guest_rests);
 	tcase_add_test(t, a_vm_that_is_not_managed_any_more_is_let_be);
 	tcase_add_test(t, a_guest_smaller_than_sixteen_granules_is_not_asked);
 	tcase_add_test(t, a_job_ends_short_when_nobody_can_give_more);
