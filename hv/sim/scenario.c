@@ -153,28 +153,66 @@ static void add_group(struct scenario_loader *loader, const char *path)
 		scenario_out_of_memory(loader);
 }
 
-static void read_group(struct scenario_loader *loader, const char *name, const char *text)
+/* [rule NAME], in the order in which they are tried. */
+static void add_rule(struct scenario_loader *loader, const char *name)
 {
 	struct core_config *core = &loader->scenario->config->core;
-	const struct config_option *option;
+	struct core_rule *rules;
+
+	if (!*name) {
+		scenario_wrong(loader, "the rule has no name");
+		return;
+	}
+	rules = realloc(core->rules, (core->nr_rules + 1) * sizeof *rules);
+	if (!rules) {
+		scenario_out_of_memory(loader);
+		return;
+	}
+	core->rules = rules;
+	rules[core->nr_rules] = (struct core_rule){ .name = strdup(name) };
+	if (rules[core->nr_rules].name)
+		core->nr_rules++;
+	else
+		scenario_out_of_memory(loader);
+}
+
+/* A key of the last group or rule. */
+static void read_own(struct scenario_loader *loader, const char *what,
+	const struct config_option *options, size_t nr, void *base, const char *name,
+	const char *text)
+{
 	char why[300] = "";
 	int r;
 
-	if (!core->nr_groups || scenario_is_wrong(loader))
-		return;
-	for (size_t i = 0; i < nr_config_group_options; i++) {
-		option = &config_group_options[i];
-		if (strcmp(option->key, name))
+	for (size_t i = 0; i < nr; i++) {
+		if (strcmp(options[i].key, name))
 			continue;
-		r = option->type->parse(
-			option, text, &core->groups[core->nr_groups - 1], why, sizeof why);
+		r = options[i].type->parse(&options[i], text, base, why, sizeof why);
 		if (r == -ENOMEM)
 			scenario_out_of_memory(loader);
 		else if (r < 0)
 			scenario_wrong(loader, "%s: %s", name, why);
 		return;
 	}
-	scenario_wrong(loader, "a group has no '%s'", name);
+	scenario_wrong(loader, "a %s has no '%s'", what, name);
+}
+
+static void read_group(struct scenario_loader *loader, const char *name, const char *text)
+{
+	struct core_config *core = &loader->scenario->config->core;
+
+	if (core->nr_groups && !scenario_is_wrong(loader))
+		read_own(loader, "group", config_group_options, nr_config_group_options,
+			&core->groups[core->nr_groups - 1], name, text);
+}
+
+static void read_rule(struct scenario_loader *loader, const char *name, const char *text)
+{
+	struct core_config *core = &loader->scenario->config->core;
+
+	if (core->nr_rules && !scenario_is_wrong(loader))
+		read_own(loader, "rule", config_rule_options, nr_config_rule_options,
+			&core->rules[core->nr_rules - 1], name, text);
 }
 
 static void take_section(void *ctx, unsigned int line, const char *name)
@@ -187,6 +225,8 @@ static void take_section(void *ctx, unsigned int line, const char *name)
 		add_vm(loader, name + strlen(VM_PREFIX));
 	else if (!strncmp(name, CONFIG_GROUP_PREFIX, strlen(CONFIG_GROUP_PREFIX)))
 		add_group(loader, name + strlen(CONFIG_GROUP_PREFIX));
+	else if (!strncmp(name, CONFIG_RULE_PREFIX, strlen(CONFIG_RULE_PREFIX)))
+		add_rule(loader, name + strlen(CONFIG_RULE_PREFIX));
 }
 
 static void take_key(void *ctx, unsigned int line, const char *name, const char *text)
@@ -199,6 +239,8 @@ static void take_key(void *ctx, unsigned int line, const char *name, const char 
 		read_vm(loader, section + strlen(VM_PREFIX), name, text);
 	else if (!strncmp(section, CONFIG_GROUP_PREFIX, strlen(CONFIG_GROUP_PREFIX)))
 		read_group(loader, name, text);
+	else if (!strncmp(section, CONFIG_RULE_PREFIX, strlen(CONFIG_RULE_PREFIX)))
+		read_rule(loader, name, text);
 	else if (!strcmp(section, "host"))
 		read_host(loader, name, text);
 	else if (!strcmp(section, "operator"))

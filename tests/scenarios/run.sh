@@ -71,6 +71,12 @@ refused guest_without_memory_is_refused "bad.sim: " <<<"[vm a]"
 refused guest_that_uses_more_than_it_has_is_refused "uses more at the start" <<<"${vm}cache = 2GiB"
 refused file_without_guests_is_refused "there is no [vm NAME]" <<<"[host]"
 refused unknown_key_is_refused "bad.sim:3: a VM has no 'memry'" <<<"${vm}memry = 1GiB"
+refused unknown_key_of_a_rule_is_refused "bad.sim:5: a rule has no 'floor'" \
+	<<<"${vm}"$'[rule r]\nmatch-name = *\nfloor = 1GiB'
+refused bad_value_of_a_rule_is_refused "bad.sim:4: manage: " <<<"${vm}"$'[rule r]\nmanage = maybe'
+refused rule_that_does_not_fit_together_is_refused "rule r: min = 2 GiB is over max = 1 GiB" \
+	<<<"${vm}"$'[rule r]\nmin = 2GiB\nmax = 1GiB'
+refused rule_without_a_name_is_refused "bad.sim:3: the rule has no name" <<<"${vm}[rule ]"
 refused unknown_section_is_refused "bad.sim:2: there is no" <<<$'[pol]\nsize = 1GiB'
 refused what_happens_after_the_end_is_refused "after the end" <<<"${vm}at 2min = idle"
 refused expectation_of_an_unknown_vm_is_refused "bad.sim:4: there is no VM 'b'" \
