@@ -308,7 +308,7 @@ static void on_period(
 	core_say(core, CORE_LOG_INFO, vm, "balloon statistics switched on, every %" PRIu64 " s",
 		vm->lane.call.period_s);
 	vm->period_failing = false;
-	vm->period_s = vm->lane.call.period_s;
+	vm->period_s = vm->period_set_s = vm->lane.call.period_s;
 	vm->watched = now;
 	vm->readings = 0;
 }

@@ -124,9 +124,9 @@ struct core_vm {
 	const char *soft_source;  /* static */
 	struct core_group *group; /* referenced; NULL before the first */
 	bool balloon;
-	unsigned int kinds; /* enum hv_kind */
-	uint64_t period_s;
-	char *problem; /* said last */
+	unsigned int kinds;		 /* enum hv_kind */
+	uint64_t period_s, period_set_s; /* set: by us; 0: never */
+	char *problem;			 /* said last */
 
 	/* Counted up when statistics that are being read are of before: reboot, resume, outage. */
 	unsigned int life;

@@ -143,6 +143,16 @@ static int vm_changed(struct engine *e, struct vm *vm)
 	return r;
 }
 
+void topology_reassess(struct engine *e, struct memcg *m)
+{
+	memcg_for_each_child (c, m)
+		topology_reassess(e, c);
+	if (!m->vm)
+		return;
+	assess(e, vm_of(m));
+	topology_refresh(e, vm_of(m));
+}
+
 static bool sample_valid(const struct vm_sample *s)
 {
 	const uint64_t figures[] = {
