@@ -308,7 +308,7 @@ static void on_period(
 	core_say(core, CORE_LOG_INFO, vm, "balloon statistics switched on, every %" PRIu64 " s",
 		vm->lane.call.period_s);
 	vm->period_failing = false;
-	vm->period_s = vm->lane.call.period_s;
+	vm->period_s = vm->period_set_s = vm->lane.call.period_s;
 	vm->watched = now;
 	vm->readings = 0;
 }
@@ -343,6 +343,16 @@ static void on_unthrottle(struct core *core, struct core_vm *vm, const struct hv
 			"its live memtune limit was lifted; the configured one is left");
 }
 
+/* Asked of another life, or under another id. The first id comes only when all is known. */
+static bool is_of_before(const struct core_slot *slot)
+{
+	const struct core_vm *vm = slot->vm;
+
+	if (slot->life != vm->life && (slot->id == 0 || vm->lane.call.type == HV_STATS))
+		return true;
+	return slot->id != 0 && slot->id != vm->id;
+}
+
 static void on_answer(
 	struct core *core, struct core_slot *slot, uint64_t now, const struct hv_event *event)
 {
@@ -369,8 +379,8 @@ static void on_answer(
 
 	if (lane->call.type == HV_KNOBS) {
 		/* done above, whatever life it was asked in */
-	} else if (slot->id != vm->id || (lane->call.type == HV_STATS && slot->life != vm->life)) {
-		/* Of before: not believed, and asked anew where it was a question. */
+	} else if (is_of_before(slot)) {
+		/* Not believed, and asked anew where it was a question. */
 		lane->applied_seq = applied;
 		lane->want_info |= lane->call.type == HV_INFO;
 		lane->want_stats |= lane->call.type == HV_STATS;
@@ -416,6 +426,7 @@ static void on_down(struct core *core, uint64_t now, const struct hv_event *even
 			core->backend, why);
 	core->said_unreachable = true;
 	core->connected = false;
+	core_look_anew(core);
 	drop_all_targets(core);
 	HASH_ITER (hh, core->vms, vm, next) {
 		core_vm_forget_stats(vm, now);

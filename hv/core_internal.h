@@ -124,9 +124,9 @@ struct core_vm {
 	const char *soft_source;  /* static */
 	struct core_group *group; /* referenced; NULL before the first */
 	bool balloon;
-	unsigned int kinds; /* enum hv_kind */
-	uint64_t period_s;
-	char *problem; /* said last */
+	unsigned int kinds;		 /* enum hv_kind */
+	uint64_t period_s, period_set_s; /* set: by us; 0: never */
+	char *problem;			 /* said last */
 
 	/* Counted up when statistics that are being read are of before: reboot, resume, outage. */
 	unsigned int life;
@@ -261,8 +261,9 @@ struct core {
 
 	uint64_t now;
 	bool connected;
-	bool settled;	    /* every VM found at the first listing was looked at, or had its time */
-	uint64_t listed_at; /* of the first listing; 0: none yet */
+	bool settled; /* every VM found at the first listing was seen, or had its time */
+	bool blind;   /* was settled before an outage or a sleep: no tick before it is again */
+	uint64_t listed_at;    /* of the first listing, also after those; 0: none yet */
 	bool said_unreachable; /* and why: said once until it is reached */
 	bool listed;	       /* at least once: who comes now has come while we watch */
 
@@ -389,6 +390,8 @@ uint64_t core_min_room(const struct core *core, const struct core_group *group);
 /* core_tick.c */
 int core_tick(struct core *core, uint64_t now);
 uint64_t core_tick_due(const struct core *core);
+/* What is known is old: nothing is decided before all is seen again. */
+void core_look_anew(struct core *core);
 void core_input_free(struct core_input *input);
 
 /* core_calls.c */

@@ -58,6 +58,7 @@ static void start_life(struct core *core, struct core_vm *vm, uint64_t now, enum
 	vm->ran = run == HV_RUNNING || (run == HV_PAUSED && !core->listed);
 	vm->arrived = now;
 	vm->driver = false;
+	vm->period_set_s = 0;
 	core_vm_forget_stats(vm, now);
 
 	vm->lane.want_info = true;
@@ -333,6 +334,13 @@ void core_vm_run(
 
 /* ---- the description ---- */
 
+/* Nobody's who could mind: off, or as ballast itself set it by an older configuration. */
+static bool period_is_free(const struct core *core, const struct core_vm *vm)
+{
+	return vm->period_s == 0 ||
+	       (vm->period_s == vm->period_set_s && vm->period_s != core->config.stats_period_s);
+}
+
 /* Statistics that are off are switched on, where that is ours to do. */
 void core_vm_period(struct core *core, struct core_vm *vm)
 {
@@ -340,8 +348,8 @@ void core_vm_period(struct core *core, struct core_vm *vm)
 	bool may = (config->engine.act && vm->attrs.act) ||
 		   (config->observe_stats && vm->manage != HV_MANAGE_NO);
 
-	if (!may || !vm->has_info || !vm->balloon || vm->period_s > 0 || vm->run != HV_RUNNING ||
-		config->stats_period_s == 0)
+	if (!may || !vm->has_info || !vm->balloon || !period_is_free(core, vm) ||
+		vm->run != HV_RUNNING || config->stats_period_s == 0)
 		return;
 	vm->lane.period_s = config->stats_period_s;
 	vm->lane.want_period = true;

@@ -6,6 +6,8 @@
  */
 #include <config.h>
 
+#include <errno.h>
+
 #include "policy/engine_internal.h"
 
 #define SECOND UINT64_C(1000000)
@@ -253,6 +255,12 @@ void settle_result(struct engine *e, struct vm *vm, const struct engine_result *
 {
 	if (!result->error || result->seq != vm->seq)
 		return;
+	if (vm->ask.on && (result->error == -ENOTCONN || result->error == -EBUSY)) {
+		/* It never got to the guest, which has not failed: it may be asked anew. */
+		settle_cancel(e, vm, 0);
+		vm->target = vm->set.actual;
+		return;
+	}
 	if (vm->ask.on) {
 		failed(e, vm); /* nothing will come of it */
 		return;

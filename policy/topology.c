@@ -143,6 +143,16 @@ static int vm_changed(struct engine *e, struct vm *vm)
 	return r;
 }
 
+void topology_reassess(struct engine *e, struct memcg *m)
+{
+	memcg_for_each_child (c, m)
+		topology_reassess(e, c);
+	if (!m->vm)
+		return;
+	assess(e, vm_of(m));
+	topology_refresh(e, vm_of(m));
+}
+
 static bool sample_valid(const struct vm_sample *s)
 {
 	const uint64_t figures[] = {
@@ -273,12 +283,19 @@ static int set_knobs(struct engine *e, struct memcg *m, const struct memcg_knobs
 	return 0;
 }
 
-/* What was asked by other knobs, of those below or in the group's name, is asked anew, or not. */
-static void cancel_asks(struct engine *e, const struct memcg *below)
+/*
+ * What was asked by other knobs, of those below or in the group's name, is asked anew, or not; and
+ * caps that were left by other knobs are looked at again: who is in excess no more has no cap.
+ */
+static void decide_anew(struct engine *e, const struct memcg *below)
 {
-	for (struct vm *vm = e->busy; vm; vm = vm->busy_next)
-		if (vm_asked(vm) && memcg_is_below(vm->memcg, below))
+	for (struct vm *vm = e->busy; vm; vm = vm->busy_next) {
+		if (!memcg_is_below(vm->memcg, below))
+			continue;
+		if (vm_asked(vm))
 			settle_cancel(e, vm, vm->set.actual);
+		vm->cut |= vm_capped(vm);
+	}
 }
 
 static int change_knobs(struct engine *e, struct memcg *m, const struct memcg_knobs *knobs)
@@ -289,7 +306,7 @@ static int change_knobs(struct engine *e, struct memcg *m, const struct memcg_kn
 	if (r)
 		return r;
 	if (changed)
-		cancel_asks(e, m);
+		decide_anew(e, m);
 	return m->vm ? vm_changed(e, vm_of(m)) : 0;
 }
 

@@ -22,7 +22,6 @@
 /* Options in all, and of a group; config_load() checks the tables against them. */
 #define OPTIONS_MAX 64
 #define KNOBS_MAX   16
-#define RULES_MAX   1024
 
 /* Where a value was set. file NULL: nowhere, it is the default or from the command line. */
 struct origin {
@@ -223,9 +222,9 @@ static void open_rule(struct loader *loader, unsigned int line, const char *name
 	}
 	while (i < core->nr_rules && strcmp(core->rules[i].name, name) != 0)
 		i++;
-	if (i == RULES_MAX) {
+	if (i == CONFIG_RULES_MAX) {
 		config_errors_add(&loader->errors, loader->file, line,
-			"there are more than %d rules", RULES_MAX);
+			"there are more than %d rules", CONFIG_RULES_MAX);
 		return;
 	}
 	if (i == core->nr_rules && add_rule(loader, name, &i) < 0) {

@@ -57,6 +57,7 @@ extern const size_t nr_config_group_options;
 
 /* Of the sections [rule NAME]. */
 #define CONFIG_RULE_PREFIX "rule "
+#define CONFIG_RULES_MAX   1024
 extern const struct config_option config_rule_options[];
 extern const size_t nr_config_rule_options;
 

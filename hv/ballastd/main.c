@@ -261,12 +261,6 @@ static int load(const struct options *options, struct config **ret_config)
 	return r;
 }
 
-/* And when the daemon is told to: what the command line said counts still. */
-static int reload(void *ctx, struct config **ret_config, char **ret_errors)
-{
-	return read_all(ctx, ret_config, ret_errors);
-}
-
 static const struct hv_backend *find_backend(const char *uri)
 {
 	for (size_t i = 0; backends[i]; i++)
@@ -292,34 +286,98 @@ static void fill_standard_descriptors(void)
 		close(fd);
 }
 
-/* Two that both mean to decide pull every balloon to and fro. */
-static bool may_act(const struct options *options, const struct config *config)
+/*
+ * Two that both mean to decide pull every balloon to and fro: 1, and *ret_other is the one that is
+ * here already; 0; -ENOMEM.
+ */
+static int find_other(char **ret_other)
 {
 	struct managers_found found;
-	int r;
+	int r = managers_find("/proc", &found);
 
-	if (!config->core.engine.act)
-		return true;
-	r = managers_find("/proc", &found);
 	if (r < 0)
 		log_write(LOG_LEVEL_WARNING, NULL,
 			"whether another program moves balloons here cannot be seen: %s",
 			strerror(-r));
 	if (r <= 0)
-		return true;
-	log_write(options->force ? LOG_LEVEL_WARNING : LOG_LEVEL_ERROR, NULL,
-		"%s (%s) runs on this host, process %" PRIu64 "%s", found.name, found.what,
-		found.pid,
-		options->force ? ": acting beside it, as --force says"
-			       : ": not acting beside it; end it, use mode = observe, or give "
-				 "--force");
-	return options->force;
+		return 0;
+	if (asprintf(ret_other, "%s (%s) runs on this host, process %" PRIu64, found.name,
+		    found.what, found.pid) < 0)
+		return -ENOMEM;
+	return 1;
+}
+
+/* acting: it does so already. 0; -EINVAL with *ret_why: mode act is not for this host; -ENOMEM. */
+static int may_act(
+	const struct options *options, const struct config *config, bool acting, char **ret_why)
+{
+	char *other = NULL;
+	int r;
+
+	if (!config->core.engine.act)
+		return 0;
+	r = find_other(&other);
+	if (r <= 0)
+		return r;
+	if (options->force || acting) {
+		log_write(LOG_LEVEL_WARNING, NULL, "%s: acting beside it, as %s", other,
+			options->force ? "--force says" : "before");
+		r = 0;
+	} else {
+		r = asprintf(ret_why,
+			    "%s: not acting beside it; end it, use mode = observe, or give "
+			    "--force\n",
+			    other) < 0
+			    ? -ENOMEM
+			    : -EINVAL;
+	}
+	free(other);
+	return r;
+}
+
+/* When the daemon is told to: what the command line said counts still. */
+static int reload(
+	void *ctx, const struct config *old, struct config **ret_config, char **ret_errors)
+{
+	const struct options *options = ctx;
+	struct config *config = NULL;
+	int r = read_all(options, &config, ret_errors);
+
+	if (r < 0)
+		return r;
+	r = may_act(options, config, old->core.engine.act, ret_errors);
+	if (r < 0)
+		config_free(config);
+	else
+		*ret_config = config;
+	return r;
+}
+
+static int serve(struct options *options, const struct config *config)
+{
+	struct shell_params shell = {
+		.config = config, .record = options->record, .reload = reload, .ctx = options
+	};
+	char *why = NULL;
+	int r;
+
+	shell.backend = find_backend(config->connect);
+	if (!shell.backend)
+		return -EINVAL;
+	r = may_act(options, config, false, &why);
+	if (r == 0)
+		return shell_run(&shell);
+	if (why)
+		complain(why);
+	else
+		log_write(LOG_LEVEL_ERROR, NULL, "cannot start: %s", strerror(-r));
+	free(why);
+	return r;
 }
 
 static int run(int argc, char **argv)
 {
 	struct options options = { 0 };
-	struct shell_params shell = { 0 };
 	struct config *config = NULL;
 	int status, r;
 
@@ -336,14 +394,7 @@ static int run(int argc, char **argv)
 			puts("The configuration is good.");
 		goto out;
 	}
-	shell.config = config;
-	shell.record = options.record;
-	shell.reload = reload;
-	shell.ctx = &options;
-	shell.backend = find_backend(config->connect);
-	status = shell.backend && may_act(&options, config) && shell_run(&shell) == 0
-			 ? EXIT_SUCCESS
-			 : EXIT_FAILURE;
+	status = serve(&options, config) == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
 out:
 	config_free(config);
 	return status;

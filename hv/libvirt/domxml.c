@@ -11,6 +11,7 @@
 #include <string.h>
 #include <strings.h>
 
+#include <libxml/SAX2.h>
 #include <libxml/parser.h>
 #include <libxml/tree.h>
 
@@ -22,30 +23,8 @@
 #define PROBLEM_MAX 2048
 /* The most that is said of one bad size. */
 #define SIZE_PROBLEM_MAX 256
-
-/*
- * Without XML_PARSE_HUGE libxml2 bounds depth at 256 and a text at 10 MB. Entities could only come
- * from a document type, which libvirt never writes, so one is refused.
- */
-static int parse(const char *xml, xmlDoc **ret_doc, xmlNode **ret_root)
-{
-	size_t length = strnlen(xml, DOMXML_MAX + 1);
-	xmlDoc *doc;
-
-	if (length > DOMXML_MAX)
-		return -E2BIG;
-	doc = xmlReadMemory(xml, (int)length, NULL, NULL,
-		XML_PARSE_NONET | XML_PARSE_NOERROR | XML_PARSE_NOWARNING | XML_PARSE_NOCDATA);
-	if (!doc)
-		return -EBADMSG;
-	if (doc->intSubset || doc->extSubset || !xmlDocGetRootElement(doc)) {
-		xmlFreeDoc(doc);
-		return -EBADMSG;
-	}
-	*ret_doc = doc;
-	*ret_root = xmlDocGetRootElement(doc);
-	return 0;
-}
+/* Of what stands in <domain><metadata>. */
+#define METADATA_DEPTH 3
 
 static bool is(const xmlNode *node, const char *name, const char *ns)
 {
@@ -54,6 +33,119 @@ static bool is(const xmlNode *node, const char *name, const char *ns)
 	if (!ns)
 		return !node->ns;
 	return node->ns && node->ns->href && !strcmp((const char *)node->ns->href, ns);
+}
+
+/*
+ * While a document is read. What others keep in the metadata is theirs, and a tenant's often: it is
+ * passed over without being kept, so that whatever is there says nothing about the domain.
+ */
+struct reading {
+	unsigned int depth, passing; /* passing: depth of what is passed over; 0: nothing is */
+	bool bad;
+};
+
+static void stop(xmlParserCtxt *parser)
+{
+	struct reading *reading = parser->_private;
+
+	reading->bad = true;
+	xmlStopParser(parser);
+}
+
+/* Entities could only come from a document type, which libvirt never writes. */
+static void on_document_type(
+	void *ctx, const xmlChar *name, const xmlChar *public_id, const xmlChar *system_id)
+{
+	stop(ctx);
+}
+
+static bool is_foreign(const xmlParserCtxt *parser, const xmlChar *ns)
+{
+	const struct reading *reading = parser->_private;
+
+	if (reading->depth != METADATA_DEPTH || !parser->node ||
+		!is(parser->node, "metadata", NULL) || !is(parser->node->parent, "domain", NULL))
+		return false;
+	return !ns || (strcmp((const char *)ns, DOMXML_MEMORY_NS) != 0 &&
+			      strcmp((const char *)ns, DOMXML_CEILING_NS) != 0);
+}
+
+static void on_start(void *ctx, const xmlChar *name, const xmlChar *prefix, const xmlChar *ns,
+	int nr_ns, const xmlChar **all_ns, int nr_attributes, int nr_defaulted,
+	const xmlChar **attributes)
+{
+	xmlParserCtxt *parser = ctx;
+	struct reading *reading = parser->_private;
+
+	if (++reading->depth > DOMXML_DEPTH_MAX) {
+		stop(parser);
+		return;
+	}
+	if (!reading->passing && is_foreign(parser, ns))
+		reading->passing = reading->depth;
+	if (!reading->passing)
+		xmlSAX2StartElementNs(ctx, name, prefix, ns, nr_ns, all_ns, nr_attributes,
+			nr_defaulted, attributes);
+}
+
+static void on_end(void *ctx, const xmlChar *name, const xmlChar *prefix, const xmlChar *ns)
+{
+	struct reading *reading = ((xmlParserCtxt *)ctx)->_private;
+
+	if (!reading->passing)
+		xmlSAX2EndElementNs(ctx, name, prefix, ns);
+	else if (reading->passing == reading->depth)
+		reading->passing = 0;
+	reading->depth--;
+}
+
+static void on_text(void *ctx, const xmlChar *text, int length)
+{
+	struct reading *reading = ((xmlParserCtxt *)ctx)->_private;
+
+	if (!reading->passing)
+		xmlSAX2Characters(ctx, text, length);
+}
+
+/*
+ * libxml2 would stop at 256 levels, which is where libvirt stops what is written into the metadata,
+ * two levels further up; XML_PARSE_HUGE lifts that and our own bounds stand in: size, depth, no
+ * document type, with which there are no entities that could grow.
+ */
+static int parse(const char *xml, xmlDoc **ret_doc, xmlNode **ret_root)
+{
+	size_t length = strnlen(xml, DOMXML_MAX + 1);
+	struct reading reading = { 0 };
+	xmlParserCtxt *parser;
+	bool no_memory;
+	xmlDoc *doc;
+
+	if (length > DOMXML_MAX)
+		return -E2BIG;
+	parser = xmlNewParserCtxt();
+	if (!parser)
+		return -ENOMEM;
+	parser->_private = &reading;
+	parser->sax->internalSubset = on_document_type;
+	parser->sax->startElementNs = on_start;
+	parser->sax->endElementNs = on_end;
+	parser->sax->characters = parser->sax->ignorableWhitespace = on_text;
+	parser->sax->comment = NULL;
+	parser->sax->processingInstruction = NULL;
+	doc = xmlCtxtReadMemory(parser, xml, (int)length, NULL, NULL,
+		XML_PARSE_NONET | XML_PARSE_NOERROR | XML_PARSE_NOWARNING | XML_PARSE_NOCDATA |
+			XML_PARSE_HUGE);
+	no_memory = parser->errNo == XML_ERR_NO_MEMORY;
+	xmlFreeParserCtxt(parser);
+	if (!doc)
+		return no_memory ? -ENOMEM : -EBADMSG;
+	if (reading.bad || doc->intSubset || doc->extSubset || !xmlDocGetRootElement(doc)) {
+		xmlFreeDoc(doc);
+		return -EBADMSG;
+	}
+	*ret_doc = doc;
+	*ret_root = xmlDocGetRootElement(doc);
+	return 0;
 }
 
 static xmlNode *child(const xmlNode *parent, const char *name, const char *ns)
@@ -197,7 +289,7 @@ static void take_size(struct hv_info *info, const char *name, const char *value,
 	} else if (words == LIMIT && !strcmp(value, "max")) {
 		*ret_bytes = HV_UNLIMITED;
 	} else {
-		r = size_parse(value, &bytes);
+		r = size_parse_amount(value, &bytes);
 		if (r < 0) {
 			char why[SIZE_PROBLEM_MAX];
 
@@ -588,7 +680,8 @@ int domxml_change(const char *element, const struct hv_knobs_change *change, cha
 		xmlFreeDoc(doc);
 		r = -EBADMSG;
 	}
-	if (r < 0)
+	/* Not without memory: what stands there would be lost. */
+	if (r == -EBADMSG || r == -E2BIG)
 		r = parse("<memory/>", &doc, &node);
 	if (r < 0)
 		return r == -EBADMSG ? -ENOMEM : r;

@@ -203,26 +203,70 @@ static void add_group(struct scenario_loader *loader, const char *path)
 	loader->in = IN_GROUP;
 }
 
-static void read_group(struct scenario_loader *loader, const char *name, const char *text)
+/* [rule NAME], in the order in which they are tried. */
+static void add_rule(struct scenario_loader *loader, const char *name)
 {
 	struct core_config *core = &loader->scenario->config->core;
-	const struct config_option *option;
+	struct core_rule *rules;
+
+	if (!*name) {
+		scenario_wrong(loader, "the rule has no name");
+		return;
+	}
+	if (core->nr_rules == CONFIG_RULES_MAX) {
+		scenario_wrong(loader, "more than %d rules", CONFIG_RULES_MAX);
+		return;
+	}
+	rules = scenario_grow(loader, core->rules, core->nr_rules, sizeof *rules);
+	if (!rules)
+		return;
+	core->rules = rules;
+	rules[core->nr_rules] = (struct core_rule){ .name = strdup(name) };
+	if (!rules[core->nr_rules].name) {
+		scenario_out_of_memory(loader);
+		return;
+	}
+	core->nr_rules++;
+	loader->in = IN_RULE;
+}
+
+/* A key of the last group or rule. */
+static void read_own(struct scenario_loader *loader, const char *what,
+	const struct config_option *options, size_t nr, void *base, const char *name,
+	const char *text)
+{
 	char why[300] = "";
 	int r;
 
-	for (size_t i = 0; i < nr_config_group_options; i++) {
-		option = &config_group_options[i];
-		if (strcmp(option->key, name))
+	for (size_t i = 0; i < nr; i++) {
+		if (strcmp(options[i].key, name))
 			continue;
-		r = option->type->parse(
-			option, text, &core->groups[core->nr_groups - 1], why, sizeof why);
+		r = options[i].type->parse(&options[i], text, base, why, sizeof why);
 		if (r == -ENOMEM)
 			scenario_out_of_memory(loader);
 		else if (r < 0)
 			scenario_wrong(loader, "%s: %s", name, why);
 		return;
 	}
-	scenario_wrong(loader, "a group has no '%s'", name);
+	scenario_wrong(loader, "a %s has no '%s'", what, name);
+}
+
+static void read_group(struct scenario_loader *loader, const char *name, const char *text)
+{
+	struct core_config *core = &loader->scenario->config->core;
+
+	if (core->nr_groups && !scenario_is_wrong(loader))
+		read_own(loader, "group", config_group_options, nr_config_group_options,
+			&core->groups[core->nr_groups - 1], name, text);
+}
+
+static void read_rule(struct scenario_loader *loader, const char *name, const char *text)
+{
+	struct core_config *core = &loader->scenario->config->core;
+
+	if (core->nr_rules && !scenario_is_wrong(loader))
+		read_own(loader, "rule", config_rule_options, nr_config_rule_options,
+			&core->rules[core->nr_rules - 1], name, text);
 }
 
 /* The sections of one name; the daemon's own are in its table. */
@@ -258,7 +302,7 @@ static void unknown_section(struct scenario_loader *loader, const char *name)
 	else
 		scenario_wrong(loader,
 			"there is no section [%s]; write [scenario], [host], [operator], "
-			"[vm NAME], [group /PATH], [expect] or one of ballastd.conf's",
+			"[vm NAME], [group /PATH], [rule NAME], [expect] or one of ballastd.conf's",
 			name);
 }
 
@@ -275,6 +319,10 @@ static void take_section(void *ctx, unsigned int line, const char *name)
 	}
 	if (!strncmp(name, CONFIG_GROUP_PREFIX, strlen(CONFIG_GROUP_PREFIX))) {
 		add_group(loader, name + strlen(CONFIG_GROUP_PREFIX));
+		return;
+	}
+	if (!strncmp(name, CONFIG_RULE_PREFIX, strlen(CONFIG_RULE_PREFIX))) {
+		add_rule(loader, name + strlen(CONFIG_RULE_PREFIX));
 		return;
 	}
 	for (size_t i = 0; i < NR_SECTIONS; i++)
@@ -315,6 +363,9 @@ static void take_key(void *ctx, unsigned int line, const char *name, const char 
 		break;
 	case IN_GROUP:
 		read_group(loader, name, text);
+		break;
+	case IN_RULE:
+		read_rule(loader, name, text);
 		break;
 	case IN_CONFIG:
 		read_config(loader, loader->section, name, text);

@@ -36,6 +36,7 @@ struct scenario_loader {
 		IN_VM,
 		IN_EXPECT,
 		IN_GROUP,
+		IN_RULE,
 		IN_CONFIG,
 		IN_WRONG
 	} in; /* what section is; IN_WRONG: it was complained about */

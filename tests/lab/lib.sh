@@ -79,7 +79,7 @@ is_gone() {
 packages_of() {
 	case $1 in
 	build)
-		echo gcc make libc6-dev autoconf automake pkg-config xz-utils check libvirt-dev \
+		echo gcc make libc6-dev autoconf automake libtool pkg-config xz-utils check libvirt-dev \
 			libxml2-dev libjson-c-dev libinih-dev libsystemd-dev uthash-dev libjsmn-dev scdoc
 		;;
 	lab)
@@ -88,6 +88,7 @@ packages_of() {
 		;;
 	test) echo gcovr ;;
 	lint) echo git clang clang-format clang-tidy cppcheck shellcheck ;;
+	fuzz) echo clang libclang-rt-dev ;;
 	fresh) echo debootstrap ;;
 	*) die "packages_of: no use named $1" ;;
 	esac

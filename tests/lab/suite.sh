@@ -4,7 +4,7 @@
 
 suite_all() {
 	results_begin
-	part packages 120 install_for build test lint lab
+	part packages 120 install_for build test lint fuzz lab
 	part "build plain" 60 build plain
 	if [ "$PART_FAILED" != 0 ]; then
 		results_end
@@ -42,6 +42,7 @@ suite_cpu_lane() {
 		part "unit $name" 60 build_check "$name" unit
 		part "contract $name" 60 build_check "$name" contract
 	done
+	part fuzz 110 fuzz_results 5
 	part lint 120 lint_all
 	part distcheck 60 suite_distcheck ""
 	part "distcheck without libvirt" 60 suite_distcheck --without-libvirt

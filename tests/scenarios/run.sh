@@ -72,6 +72,12 @@ refused guest_that_uses_more_than_it_has_is_refused "bad.sim:1: VM a uses 2.05 G
 refused file_without_guests_is_refused "there is no VM; write a section [vm NAME]" <<<"[host]"
 refused unknown_key_is_refused "bad.sim:3: a VM has no 'memry'" <<<"${vm}memry = 1GiB"
 refused unknown_section_is_refused "bad.sim:1: there is no section [pol]; did you mean [pool]?" <<<$'[pol]\nsize = 1GiB'
+refused unknown_key_of_a_rule_is_refused "bad.sim:5: a rule has no 'floor'" \
+	<<<"${vm}"$'[rule r]\nmatch-name = *\nfloor = 1GiB'
+refused bad_value_of_a_rule_is_refused "bad.sim:4: manage: " <<<"${vm}"$'[rule r]\nmanage = maybe'
+refused rule_that_does_not_fit_together_is_refused "rule r: min = 2 GiB is over max = 1 GiB" \
+	<<<"${vm}"$'[rule r]\nmin = 2GiB\nmax = 1GiB'
+refused rule_without_a_name_is_refused "bad.sim:3: the rule has no name" <<<"${vm}[rule ]"
 refused what_happens_after_the_end_is_refused "after the end" <<<"${vm}at 2min = idle"
 refused expectation_of_an_unknown_vm_is_refused "bad.sim:4: there is no VM 'b'" \
 	<<<"${vm}"$'[expect]\nend = b.actual == 1GiB'

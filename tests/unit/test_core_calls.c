@@ -308,6 +308,7 @@ START_TEST(set_pool_reads_processes_faster_below_wm_high_and_never_the_host)
 	host_vm(0);
 	fake.view = (struct engine_pool_view){ .known = true, .free = 100, .wm_high = 100 };
 	host_up();
+	host_run(2 * SECOND); /* until all statistics move */
 	ck_assert(fake.pool.known);
 	ck_assert(!fake.pool.host);
 	ck_assert_uint_eq(fake.pool.size, PAGES(4 * GIB));
@@ -378,6 +379,7 @@ START_TEST(host_that_makes_no_sense_is_unknown_and_said_so_once)
 {
 	host_vm(0);
 	host_up();
+	host_run(2 * SECOND);
 	ck_assert(fake.pool.known);
 	host.total = 0;
 	host_run(10 * SECOND);

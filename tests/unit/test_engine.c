@@ -382,6 +382,23 @@ START_TEST(switching_to_observe_ends_what_runs)
 }
 END_TEST
 
+START_TEST(a_new_floor_holds_at_once_though_the_guest_rests)
+{
+	struct engine_input input = { 0 };
+	struct engine_config config;
+
+	three_guests(MIB(360), MIB(320), MIB(300));
+	world_ticks(&w, 3);
+	world_config(&config);
+	config.bounds.floor_percent = 60;
+	ck_assert_int_eq(engine_set_config(w.engine, &config), 0);
+	/* No sample: nothing of it has changed. */
+	input.now = w.now += w.tick_us;
+	ck_assert_int_eq(engine_tick(w.engine, &input, &w.out), 0);
+	ck_assert_uint_eq(world_view(&w, 2).set.floor, world_vm(&w, 2)->maximum * 60 / 100);
+}
+END_TEST
+
 START_TEST(a_vm_that_is_not_managed_any_more_is_let_be)
 {
 	struct engine_change c = {
@@ -469,6 +486,7 @@ int main(void)
 		a_hung_vm_that_goes_on_is_told_to_stay_as_it_is,
 		a_vm_that_hangs_with_nothing_asked_is_only_left_alone,
 		switching_to_observe_ends_what_runs,
+		a_new_floor_holds_at_once_though_the_guest_rests,
 		a_vm_that_is_not_managed_any_more_is_let_be,
 		a_guest_smaller_than_sixteen_granules_is_not_asked,
 		nothing_is_asked_again_for_a_short_pool_until_something_changes_or_a_hold_time,

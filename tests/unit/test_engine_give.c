@@ -474,6 +474,26 @@ START_TEST(a_rebooted_guest_whose_loosening_got_lost_is_told_its_ceiling_again)
 }
 END_TEST
 
+START_TEST(capped_guest_has_its_ceiling_at_once_when_its_limit_is_raised_over_it)
+{
+	struct memcg_knobs limit = none;
+
+	setup_pool(MIB(1000));
+	limit.soft_limit = MIB(200);
+	capped(2, MIB(500), MIB(300), &limit);
+	/* In the band: nothing is given to who keeps its knobs. */
+	world_add(&w, 3, MEMCG_ROOT_ID, MIB(640), MIB(640), &none);
+	world_ticks(&w, 100);
+	ck_assert_uint_lt(world_view(&w, 2).target, MIB(500));
+	limit.soft_limit = MIB(400);
+	world_knobs(&w, 2, &limit);
+	world_tick(&w);
+	ck_assert_ptr_nonnull(world_action(&w, 2));
+	ck_assert_uint_eq(world_action(&w, 2)->target, MIB(500));
+	ck_assert_int_eq(world_action(&w, 2)->reason.type, ENGINE_LOOSEN);
+}
+END_TEST
+
 START_TEST(a_rest_above_a_max_below_the_ceiling_is_no_wish)
 {
 	struct memcg_knobs max = none;
@@ -826,6 +846,7 @@ int main(void)
 	tcase_add_test(t, many_capped_guests_share_what_is_too_little_for_each_of_them);
 	tcase_add_test(t, a_refusal_of_the_last_gift_is_not_forgotten);
 	tcase_add_test(t, a_rebooted_guest_whose_loosening_got_lost_is_told_its_ceiling_again);
+	tcase_add_test(t, capped_guest_has_its_ceiling_at_once_when_its_limit_is_raised_over_it);
 	tcase_add_test(t, a_rest_above_a_max_below_the_ceiling_is_no_wish);
 	tcase_add_test(t, a_rest_a_granule_below_the_lowest_target_is_a_wish_and_less_is_not);
 	tcase_add_test(t, actual_above_a_recorded_ceiling_becomes_the_ceiling);

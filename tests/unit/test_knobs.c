@@ -575,6 +575,68 @@ START_TEST(what_was_to_be_set_is_not_once_the_configuration_only_observes)
 }
 END_TEST
 
+/* Not when the old ones were over: those may be an hour. */
+START_TEST(new_times_count_at_once)
+{
+	struct host_vm *vm = host_vm(0);
+	struct core_config config = host.config;
+	unsigned int stats, lists;
+
+	host.config.vm_us = host.config.resync_us = 600 * SECOND;
+	host_up();
+	host_run(3 * SECOND);
+	stats = vm->calls[HV_STATS];
+	lists = host.calls[HV_LIST];
+	host_run(20 * SECOND);
+	ck_assert_uint_eq(vm->calls[HV_STATS], stats);
+	ck_assert_uint_eq(host.calls[HV_LIST], lists);
+	config.resync_us = 5 * SECOND;
+	ck_assert_int_eq(core_set_config(host.core, host.now, &config), 0);
+	host_run(6 * SECOND);
+	ck_assert_uint_ge(vm->calls[HV_STATS], stats + 4);
+	ck_assert_uint_ge(host.calls[HV_LIST], lists + 1);
+}
+END_TEST
+
+START_TEST(new_period_is_for_those_whose_old_one_ballast_set)
+{
+	struct host_vm *off = host_vm(0), *own = host_vm(1), *same = host_vm(2);
+	struct core_config config;
+
+	off->period_s = 0;
+	own->period_s = 7;
+	same->period_s = 1; /* as ballast would have set it, and it did not */
+	host_up();
+	host_run(SECOND);
+	ck_assert_uint_eq(off->calls[HV_PERIOD], 1);
+	ck_assert_uint_eq(off->period_s, 1);
+	config = host.config;
+	config.stats_period_s = 3;
+	ck_assert_int_eq(core_set_config(host.core, host.now, &config), 0);
+	host_run(12 * SECOND);
+	ck_assert_uint_eq(off->calls[HV_PERIOD], 2);
+	ck_assert_uint_eq(off->period_s, 3);
+	ck_assert_uint_eq(own->calls[HV_PERIOD] + same->calls[HV_PERIOD], 0);
+
+	/* One that somebody else set since is left alone. */
+	off->period_s = 2;
+	host_event(HV_EVENT_CHANGED, off);
+	host_run(6 * SECOND);
+	config.stats_period_s = 4;
+	ck_assert_int_eq(core_set_config(host.core, host.now, &config), 0);
+	host_run(12 * SECOND);
+	ck_assert_uint_eq(off->calls[HV_PERIOD], 2);
+
+	/* And nothing is set where the new one only observes. */
+	config.stats_period_s = 5;
+	config.engine.act = false;
+	off->period_s = 0;
+	ck_assert_int_eq(core_set_config(host.core, host.now, &config), 0);
+	host_run(12 * SECOND);
+	ck_assert_uint_eq(off->calls[HV_PERIOD], 2);
+}
+END_TEST
+
 int main(void)
 {
 	Suite *suite = suite_create("knobs");
@@ -598,6 +660,8 @@ int main(void)
 	tcase_add_test(tc, renamed_vm_loses_the_rule_of_its_name_and_who_has_the_name_gets_it);
 	tcase_add_test(tc, rename_is_enough_without_a_new_description);
 	tcase_add_test(tc, new_configuration_counts_at_once_for_vms_and_groups);
+	tcase_add_test(tc, new_times_count_at_once);
+	tcase_add_test(tc, new_period_is_for_those_whose_old_one_ballast_set);
 	tcase_add_test(tc, bad_new_configuration_changes_nothing);
 	tcase_add_test(tc, what_was_to_be_set_is_not_once_the_configuration_only_observes);
 	suite_add_tcase(suite, tc);

@@ -62,6 +62,13 @@ static const struct {
 	{ "-1M", -EINVAL, 0 },
 	{ "+1M", -EINVAL, 0 },
 	{ "on", -EINVAL, 0 },
+	{ "max", -EINVAL, 0 },
+	{ "none", -EINVAL, 0 },
+	{ "2X", -EINVAL, 0 },
+	{ "2 XiB", -EINVAL, 0 },
+	{ "2GiBs", -EINVAL, 0 },
+	{ "2GiB", 0, UINT64_C(2147483648) },
+	{ "2Gi", -EINVAL, 0 },
 	{ "M", -EINVAL, 0 },
 	{ "1.5G", -EINVAL, 0 },
 	{ "1,5G", -EINVAL, 0 },
@@ -76,6 +83,7 @@ static const struct {
 	{ "18014398509481984KiB", -ERANGE, 0 },
 	{ "15EiB", 0, UINT64_C(15) << 60 },
 	{ "16EiB", -ERANGE, 0 },
+	{ "99999999999T", -ERANGE, 0 },
 	{ "100000000000000000000000b", -ERANGE, 0 },
 	{ "100000000000000000000000", -EINVAL, 0 },
 	{ "100000000000000000000000xyz", -EINVAL, 0 },
@@ -106,6 +114,12 @@ START_TEST(error_names_the_suffix_to_use)
 		strstr(size_parse_error("1.5G", -EINVAL, buf, sizeof(buf)), "fraction"));
 	ck_assert_ptr_nonnull(
 		strstr(size_parse_error("16E", -ERANGE, buf, sizeof(buf)), "overflow"));
+	ck_assert_ptr_nonnull(
+		strstr(size_parse_error("2X", -EINVAL, buf, sizeof(buf)), "unknown unit"));
+	ck_assert_ptr_nonnull(
+		strstr(size_parse_error("max", -EINVAL, buf, sizeof(buf)), "'max' is no size"));
+	ck_assert_ptr_nonnull(
+		strstr(size_parse_error("99999999999T", -ERANGE, buf, sizeof(buf)), "overflow"));
 	/* Cut, never written over the end. */
 	memset(buf, 'x', sizeof(buf));
 	size_parse_error("16384", -EINVAL, buf, 8);
