@@ -326,6 +326,7 @@ static void take_group(struct hv_info *info, const char *value)
 		}
 		part += n;
 	}
+	free(knobs->group);
 	knobs->group = strdup(value);
 	knobs->has_group = knobs->group;
 }
