@@ -103,3 +103,18 @@ each_has_its_ceiling() {
 		has_actual "$name" "${STORY_MIB[$name]}" || return 1
 	done
 }
+
+# runs NAME: it is shown as running and nothing else.
+runs() {
+	[ "$(vm "$1" state)" = running ]
+}
+
+# daemon_reload: takes the configuration that was written meanwhile.
+daemon_reload() {
+	kill -HUP "$(<"$LAB/daemon.pid")"
+	wait_for 5 pool_is_configured
+}
+
+pool_is_configured() {
+	[ "$(ctl status --format json | jq .pool.size)" = $(($(<"$LAB/pool") * 1048576)) ]
+}
