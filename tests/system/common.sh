@@ -39,9 +39,10 @@ squeeze_pool() {
 	daemon_configure $((cost + SLACK))
 }
 
-# cuts NAME MARK: how many balloon commands below its maximum NAME was given since.
+# cuts NAME MARK: how many balloon commands below its maximum NAME was given since; a granule less,
+# which wakes a balloon after a reboot, is none.
 cuts() {
-	balloon_commands "$2" | awk -v n="$1" -v all="${STORY_MIB[$1]}" '$3 == n && $4 < all' | wc -l
+	balloon_commands "$2" | awk -v n="$1" -v all="${STORY_MIB[$1]}" '$3 == n && $4 < all - 1' | wc -l
 }
 
 cut_begun() {
