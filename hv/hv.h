@@ -223,9 +223,10 @@ struct hv_call {
 };
 
 /*
- * Of VMs' calls (all but LIST, INFO, PROCESS and HOST) no more than HV_WORKERS are out at a time,
- * and with HV_MAX_HUNG of them hung no other is started. libvirtd has twenty workers for all its
- * clients, and each hung call holds one of them.
+ * A backend makes no more than HV_WORKERS of VMs' calls (all but LIST, INFO, PROCESS and HOST) at a
+ * time, and with HV_MAX_HUNG of them hung it starts no other. libvirtd has twenty workers for all
+ * its clients, and each hung call holds one of them. As all that are out may come to hang together,
+ * the core has no more than HV_MAX_HUNG out.
  */
 #define HV_WORKERS  8
 #define HV_MAX_HUNG 4

@@ -319,6 +319,15 @@ static void settle_rest(struct engine *e, struct vm *vm)
 		vm->contended_until = e->now + e->config.hold_us;
 		engine_event(e, ENGINE_EVENT_CONTENDED, vm->memcg->id, vm->target, (int64_t)actual);
 		vm->target = actual;
+	} else if (actual + granule <= vm->target && e->config.act && vm->attrs.act &&
+		   vm_gives(vm)) {
+		/*
+		 * After a reboot the device still says what the guest's last life had left, until
+		 * the new one's driver is told anything that it has not: a granule less.
+		 */
+		vm->again = false;
+		engine_act(e, vm, vm->target - granule,
+			(struct engine_reason){ .type = ENGINE_AGAIN });
 	} else {
 		vm->again = false;
 	}
@@ -336,6 +345,7 @@ void settle_vm(struct engine *e, struct vm *vm)
 	if (vm->ask.on)
 		settle_ask(e, vm);
 	if (!vm->rested && !vm->ask.on && !vm->hung && vm_knows(&vm->sample, VM_ACTUAL) &&
+		vm->state != ENGINE_VM_ARRIVING && /* nobody is there yet who could rest */
 		e->now >= vm->rest_since + e->config.rest_us) {
 		vm->rested = true;
 		settle_rest(e, vm);

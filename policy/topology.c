@@ -390,6 +390,10 @@ static void new_state(struct engine *e, struct vm *vm, enum engine_vm_state stat
 	if (state == old)
 		return;
 	vm->state = state;
+	if (state == ENGINE_VM_ARRIVING) { /* where its balloon is tells nothing before it is up */
+		vm->rested = false;
+		vm->rest_since = e->now;
+	}
 	/* All of it may be there from now on, whatever was seen before. */
 	if (engine_state_row(state)->fixed && !engine_state_row(old)->fixed)
 		vm->sample.known &= ~(unsigned int)VM_FIGURES_PROCESS;

@@ -13,9 +13,6 @@ writes() {
 in_job() {
 	[ "$(vm batch state)" = "snapshot job" ]
 }
-runs() {
-	[ "$(vm batch state)" = running ]
-}
 
 refill
 squeeze_pool
@@ -42,8 +39,8 @@ kill -CONT "$pid"
 trap - EXIT
 wait "$snapshot"
 rm -f "$LAB/batch.memory"
-wait_for 20 runs || true
-expect "it is running again afterwards" "$(runs && echo 1 || echo 0)" -eq 1
+wait_for 20 runs batch || true
+expect "it is running again afterwards" "$(runs batch && echo 1 || echo 0)" -eq 1
 
 mark=$(log_mark)
 guest web grow 40 "$STORY_RATE"
@@ -55,7 +52,7 @@ expect "balloon commands to batch while it was saved" "$(commands batch "$mark")
 end_process "$(<"$LAB/batch.port.pid")" "$LAB"
 mark=$(log_mark)
 guest_start batch
-wait_for 30 runs || true
+wait_for 30 runs batch || true
 wait_for 20 story_settled || true
 guest web drop grow
 wait_for 40 each_has_its_ceiling || true

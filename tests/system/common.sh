@@ -39,9 +39,10 @@ squeeze_pool() {
 	daemon_configure $((cost + SLACK))
 }
 
-# cuts NAME MARK: how many balloon commands below its maximum NAME was given since.
+# cuts NAME MARK: how many balloon commands below its maximum NAME was given since; a granule less,
+# which wakes a balloon after a reboot, is none.
 cuts() {
-	balloon_commands "$2" | awk -v n="$1" -v all="${STORY_MIB[$1]}" '$3 == n && $4 < all' | wc -l
+	balloon_commands "$2" | awk -v n="$1" -v all="${STORY_MIB[$1]}" '$3 == n && $4 < all - 1' | wc -l
 }
 
 cut_begun() {
@@ -102,4 +103,19 @@ each_has_its_ceiling() {
 	for name in $GUESTS; do
 		has_actual "$name" "${STORY_MIB[$name]}" || return 1
 	done
+}
+
+# runs NAME: it is shown as running and nothing else.
+runs() {
+	[ "$(vm "$1" state)" = running ]
+}
+
+# daemon_reload: takes the configuration that was written meanwhile.
+daemon_reload() {
+	kill -HUP "$(<"$LAB/daemon.pid")"
+	wait_for 5 pool_is_configured
+}
+
+pool_is_configured() {
+	[ "$(ctl status --format json | jq .pool.size)" = $(($(<"$LAB/pool") * 1048576)) ]
 }

@@ -474,6 +474,29 @@ START_TEST(a_rebooted_guest_whose_loosening_got_lost_is_told_its_ceiling_again)
 }
 END_TEST
 
+/* What the device said of the life before counted as all that the guest could use. */
+START_TEST(guest_that_rebooted_below_its_target_is_told_another_one_that_its_driver_takes_up)
+{
+	setup_pool(MIB(1000));
+	capped(2, MIB(500), MIB(300), &none);
+	while (!world_action(&w, 2))
+		world_tick(&w);
+	world_vm(&w, 2)->pending_seq = 0;
+	world_state(&w, 2, ENGINE_VM_ARRIVING);
+	world_change(&w, &(struct engine_change){ .type = ENGINE_VM_CANCEL, .id = 2 });
+	world_tick(&w);
+	ck_assert_uint_eq(world_action(&w, 2)->target, MIB(500));
+	world_vm(&w, 2)->pending_seq = 0; /* to the new driver it is nothing new */
+	world_ticks(&w, 100);
+	ck_assert_uint_eq(world_vm(&w, 2)->actual, MIB(300));
+	world_state(&w, 2, ENGINE_VM_RUNNING);
+	world_ticks(&w, 200);
+	ck_assert_uint_ge(world_vm(&w, 2)->actual, MIB(499));
+	ck_assert_uint_eq(world_count(&w, ENGINE_EVENT_WISH), 0);
+	ck_assert_uint_eq(world_view(&w, 2).ceiling, MIB(500));
+}
+END_TEST
+
 START_TEST(capped_guest_has_its_ceiling_at_once_when_its_limit_is_raised_over_it)
 {
 	struct memcg_knobs limit = none;
@@ -846,6 +869,8 @@ int main(void)
 	tcase_add_test(t, many_capped_guests_share_what_is_too_little_for_each_of_them);
 	tcase_add_test(t, a_refusal_of_the_last_gift_is_not_forgotten);
 	tcase_add_test(t, a_rebooted_guest_whose_loosening_got_lost_is_told_its_ceiling_again);
+	tcase_add_test(t,
+		guest_that_rebooted_below_its_target_is_told_another_one_that_its_driver_takes_up);
 	tcase_add_test(t, capped_guest_has_its_ceiling_at_once_when_its_limit_is_raised_over_it);
 	tcase_add_test(t, a_rest_above_a_max_below_the_ceiling_is_no_wish);
 	tcase_add_test(t, a_rest_a_granule_below_the_lowest_target_is_a_wish_and_less_is_not);

@@ -500,6 +500,7 @@ START_TEST(new_configuration_counts_at_once_for_vms_and_groups)
 
 	in->metadata = (struct hv_knobs){ .has_group = true, .group = (char *)"/prod" };
 	host_up();
+	host_run(2 * SECOND); /* until all statistics move */
 	ck_assert_int_eq(core_find(host.core, "/prod", &prod), 0);
 	ck_assert_uint_eq(fake_item(prod)->knobs.soft_limit, PAGES_UNLIMITED);
 	infos = vm->calls[HV_INFO];
