@@ -293,7 +293,7 @@ struct core {
 	bool pool_changed;
 	uint64_t pool_seen; /* available, bytes, when it was last seen to move */
 	uint64_t resident;  /* of all VMs' processes, bytes, when they were last read */
-	bool others_known, said_others;
+	bool others_known, said_others, said_reserve;
 	uint64_t others;	      /* bytes of the host that neither VMs nor huge pages have */
 	struct engine_pool_view view; /* after the last tick */
 	bool below_min;
