@@ -28,6 +28,10 @@ int __real_json_object_array_add(struct json_object *array, struct json_object *
 int __wrap_json_object_array_add(struct json_object *array, struct json_object *value);
 const char *__real_json_object_to_json_string_ext(struct json_object *object, int flags);
 const char *__wrap_json_object_to_json_string_ext(struct json_object *object, int flags);
+const char *__real_json_object_to_json_string_length(
+	struct json_object *object, int flags, size_t *length);
+const char *__wrap_json_object_to_json_string_length(
+	struct json_object *object, int flags, size_t *length);
 struct json_tokener *__real_json_tokener_new_ex(int depth);
 struct json_tokener *__wrap_json_tokener_new_ex(int depth);
 
@@ -80,6 +84,14 @@ const char *__wrap_json_object_to_json_string_ext(struct json_object *object, in
 	return faults_hit("json_object_to_json_string_ext")
 		       ? NULL
 		       : __real_json_object_to_json_string_ext(object, flags);
+}
+
+const char *__wrap_json_object_to_json_string_length(
+	struct json_object *object, int flags, size_t *length)
+{
+	return faults_hit("json_object_to_json_string_length")
+		       ? NULL
+		       : __real_json_object_to_json_string_length(object, flags, length);
 }
 
 struct json_tokener *__wrap_json_tokener_new_ex(int depth)
