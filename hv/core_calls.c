@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
  * Which calls are submitted, and when. Listing, processes and host have a rhythm of their own and
- * never hang. VMs' calls share CORE_WORKERS places, those with a target first; a call that hangs
- * keeps its place, and with CORE_MAX_HUNG of them no other VM's call is made until one returns.
+ * never hang. VMs' calls share HV_WORKERS places, those with a target first; a call that hangs
+ * keeps its place, and with HV_MAX_HUNG of them no other VM's call is made until one returns.
  */
 #include <config.h>
 
@@ -12,7 +12,7 @@
 
 struct core_slot *core_slot_find(struct core *core, uint64_t token)
 {
-	for (size_t i = 0; i < CORE_WORKERS; i++)
+	for (size_t i = 0; i < HV_WORKERS; i++)
 		if (core->slots[i].token == token)
 			return &core->slots[i];
 	return NULL;
@@ -22,7 +22,7 @@ size_t core_hung(const struct core *core)
 {
 	size_t hung = 0;
 
-	for (size_t i = 0; i < CORE_WORKERS; i++)
+	for (size_t i = 0; i < HV_WORKERS; i++)
 		hung += core->slots[i].token && core->slots[i].vm->lane.late;
 	return hung;
 }
@@ -31,7 +31,7 @@ void core_check_lanes(struct core *core, uint64_t now)
 {
 	bool blocked;
 
-	for (size_t i = 0; i < CORE_WORKERS; i++) {
+	for (size_t i = 0; i < HV_WORKERS; i++) {
 		struct core_vm *vm = core->slots[i].vm;
 
 		if (!core->slots[i].token || !lane_check(&vm->lane, now, core->config.lane_us))
@@ -45,15 +45,15 @@ void core_check_lanes(struct core *core, uint64_t now)
 			"the VM does not answer; what was sent may still be written later");
 		core_vm_assess(core, vm, now);
 	}
-	blocked = core_hung(core) >= CORE_MAX_HUNG;
+	blocked = core_hung(core) >= HV_MAX_HUNG;
 	if (blocked && !core->said_hung)
 		core_say(core, CORE_LOG_ERROR, NULL,
 			"%d calls hang: no VM's balloon is read or set until one returns; look for "
 			"stopped QEMU processes",
-			CORE_MAX_HUNG);
+			HV_MAX_HUNG);
 	if (!blocked && core->said_hung)
 		core_say(core, CORE_LOG_NOTICE, NULL,
-			"fewer than %d calls hang: balloons are read and set again", CORE_MAX_HUNG);
+			"fewer than %d calls hang: balloons are read and set again", HV_MAX_HUNG);
 	core->said_hung = blocked;
 }
 
@@ -124,7 +124,7 @@ static struct core_slot *free_slot(const struct core *core)
 
 static bool may_call(const struct core *core)
 {
-	return core->connected && core_hung(core) < CORE_MAX_HUNG && free_slot(core);
+	return core->connected && core_hung(core) < HV_MAX_HUNG && free_slot(core);
 }
 
 uint64_t core_calls_due(const struct core *core)
@@ -139,7 +139,7 @@ uint64_t core_calls_due(const struct core *core)
 	if (due != CORE_NEVER)
 		due = at_least(due, core->not_before);
 
-	for (size_t i = 0; i < CORE_WORKERS; i++) {
+	for (size_t i = 0; i < HV_WORKERS; i++) {
 		const struct lane *lane = core->slots[i].token ? &core->slots[i].vm->lane : NULL;
 
 		if (lane && !lane->late && lane->since + core->config.lane_us < due)

@@ -38,10 +38,6 @@
 #define CORE_MAX_VMS 65536
 /* A group or two for each VM; beyond it VMs are put into "/". */
 #define CORE_MAX_GROUPS 65536
-/* Calls for VMs that are out at a time: a backend has eight workers. */
-#define CORE_WORKERS 8
-/* libvirtd has 20 workers, shared with others, and each hung call holds one of them. */
-#define CORE_MAX_HUNG 4
 /* Statistics that stood still for so many periods are stale. */
 #define CORE_STALE_PERIODS 3
 /* A guest that boots shows its driver within a few seconds, a slow one within a minute. */
@@ -277,7 +273,7 @@ struct core {
 	bool said_too_many, said_name, said_groups;
 
 	struct core_vm *dirty, *due, *ready_urgent, *ready_normal;
-	struct core_slot slots[CORE_WORKERS];
+	struct core_slot slots[HV_WORKERS];
 	bool said_hung;
 
 	struct core_reading list, process, host;
@@ -286,7 +282,7 @@ struct core {
 	uint64_t retry_at;   /* no listing before: the last one failed */
 	uint64_t list_nr, process_nr;
 	uint64_t not_before; /* no calls before: one could not be submitted */
-	struct hv_call calls[CORE_WORKERS + 3];
+	struct hv_call calls[HV_WORKERS + 3];
 	uint64_t expected; /* the step that comes next, at the latest; 0: none was */
 
 	struct engine_pool pool;

@@ -183,6 +183,28 @@ int hv_change_apply(const struct hv_knobs_change *change, struct hv_knobs *knobs
 	return 0;
 }
 
+enum hv_event_type hv_answer_of(enum hv_call_type type)
+{
+	switch (type) {
+	case HV_LIST:
+		return HV_EVENT_LISTED;
+	case HV_INFO:
+		return HV_EVENT_INFO;
+	case HV_STATS:
+		return HV_EVENT_STATS;
+	case HV_PERIOD:
+	case HV_TARGET:
+	case HV_UNTHROTTLE:
+	case HV_KNOBS:
+		return HV_EVENT_DONE;
+	case HV_PROCESS:
+		return HV_EVENT_PROCESS;
+	case HV_HOST:
+		return HV_EVENT_HOST;
+	}
+	return HV_EVENT_NONE;
+}
+
 void hv_event_clear(struct hv_event *event)
 {
 	switch (event->type) {

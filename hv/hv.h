@@ -222,6 +222,14 @@ struct hv_call {
 	const struct hv_knobs_change *change;
 };
 
+/*
+ * Of VMs' calls (all but LIST, INFO, PROCESS and HOST) no more than HV_WORKERS are out at a time,
+ * and with HV_MAX_HUNG of them hung no other is started. libvirtd has twenty workers for all its
+ * clients, and each hung call holds one of them.
+ */
+#define HV_WORKERS  8
+#define HV_MAX_HUNG 4
+
 /* ---- events ---- */
 
 enum hv_event_type {
@@ -267,6 +275,9 @@ struct hv_event {
 };
 
 /* Frees what the event owns, and makes it HV_EVENT_NONE. */
+/* The type of the event that answers a call; HV_EVENT_NONE: there is no such call. */
+enum hv_event_type hv_answer_of(enum hv_call_type type);
+
 void hv_event_clear(struct hv_event *event);
 void hv_info_clear(struct hv_info *info);
 void hv_knobs_clear(struct hv_knobs *knobs);

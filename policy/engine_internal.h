@@ -175,6 +175,12 @@ static inline uint64_t vm_limit(const struct vm *vm)
 	return balance_limit(vm->ceiling, vm->memcg->knobs.max);
 }
 
+/* Below this nothing is taken: floor and margin, or what the operator wants kept. */
+static inline uint64_t vm_keep(const struct vm *vm)
+{
+	return pages_max(vm->set.keep, vm->memcg->knobs.min);
+}
+
 static inline bool vm_capped(const struct vm *vm)
 {
 	return vm->touched && vm->target && vm->target < vm_limit(vm);

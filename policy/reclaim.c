@@ -102,7 +102,7 @@ static uint64_t capacity_of(const struct walk *w, const struct memcg *m)
 /* What the host is expected to gain by pages of the VM's usage. */
 static uint64_t gain_of(const struct reclaim_vm *vm, uint64_t pages)
 {
-	return pages ? pages_mul_div(pages, vm->resident, vm->usage) : 0;
+	return pages_gain(pages, vm->resident, vm->usage);
 }
 
 static void gather_vm(struct walk *w, struct memcg *m)

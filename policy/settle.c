@@ -25,10 +25,7 @@ uint64_t settle_from(const struct vm *vm)
 
 uint64_t settle_gain(const struct vm *vm, uint64_t pages)
 {
-	const struct workingset *set = &vm->set;
-
-	return set->usage ? pages_mul_div(pages_min(pages, set->usage), set->resident, set->usage)
-			  : 0;
+	return pages_gain(pages, vm->set.resident, vm->set.usage);
 }
 
 void settle_owe(struct engine *e, struct vm *vm)
@@ -168,7 +165,7 @@ void settle_raise(struct engine *e, struct vm *vm, uint64_t goal, const struct e
 /* The guest uses more than it did when it was asked: the goal rises with what it must keep. */
 static void raise_goal(struct engine *e, struct vm *vm)
 {
-	uint64_t keep = pages_max(vm->set.keep, vm->memcg->knobs.min);
+	uint64_t keep = vm_keep(vm);
 	uint64_t hard = pages_max(vm->set.floor, vm->memcg->knobs.min);
 	uint64_t slack = vm->set.margin / 8; /* what a guest uses flutters */
 

@@ -78,9 +78,9 @@ void topology_refresh(struct engine *e, struct vm *vm)
 	uint64_t asked; /* in one go, and what of it came */
 
 	r->usage = pages_sub(set->usage, vm->owed);
-	r->resident = set->usage ? pages_mul_div(set->resident, r->usage, set->usage) : 0;
+	r->resident = pages_gain(r->usage, set->resident, set->usage);
 	r->cold = pages_min(pages_sub(set->cold, vm->owed), r->usage);
-	r->keep = pages_max(set->keep, vm->memcg->knobs.min);
+	r->keep = vm_keep(vm);
 	asked = vm->waiting + (vm->ask.on ? vm->ask.from - vm->ask.goal : 0);
 	r->at_most = vm->delivered ? pages_sub(vm->delivered, asked) : PAGES_UNLIMITED;
 	r->at_most = pages_min(r->at_most, pages_sub(ask_in_time(e, vm), vm->owed));

@@ -16,6 +16,7 @@
 #include <unistd.h>
 
 #include "common/log.h"
+#include "common/output.h"
 #include "hv/ballastd/config.h"
 #include "hv/ballastd/managers.h"
 #include "hv/ballastd/shell.h"
@@ -189,17 +190,39 @@ static int load_file(const char *path, struct config **ret_config, char **ret_er
 	return r;
 }
 
+/* As config_set(), of a value that comes from elsewhere: errors say from where. */
+static int set_from(const char *from, struct config *config, const char *key, const char *value,
+	char **ret_errors)
+{
+	char *why = NULL, *errors = NULL;
+	int r = config_set(config, "ballastd", key, value, &why);
+
+	if (r == -EINVAL && asprintf(&errors, "%s: %s", from, why) < 0)
+		r = -ENOMEM;
+	else if (r == -EINVAL)
+		*ret_errors = errors;
+	free(why);
+	return r;
+}
+
 /* What neither file nor command line said and the daemon needs. */
-static int fill_in(struct config *config)
+static int fill_in(struct config *config, char **ret_errors)
 {
 	const char *uri = getenv("LIBVIRT_DEFAULT_URI");
+	char *path = NULL;
+	int r = 0;
 
-	if (!config->connect)
-		config->connect = strdup(uri && uri[0] ? uri : DEFAULT_URI);
-	if (!config->socket &&
-		asprintf(&config->socket, "%s/%s", config->run_dir, CONFIG_DEFAULT_SOCKET) < 0)
-		config->socket = NULL;
-	return config->connect && config->socket ? 0 : -ENOMEM;
+	if (!config->connect && uri && uri[0])
+		r = set_from("LIBVIRT_DEFAULT_URI", config, "connect", uri, ret_errors);
+	else if (!config->connect)
+		r = config_set(config, "ballastd", "connect", DEFAULT_URI, ret_errors);
+	if (r < 0 || config->socket)
+		return r;
+	if (asprintf(&path, "%s/%s", config->run_dir, CONFIG_DEFAULT_SOCKET) < 0)
+		return -ENOMEM;
+	r = set_from(CONFIG_DEFAULT_SOCKET " in run-dir", config, "socket", path, ret_errors);
+	free(path);
+	return r;
 }
 
 /* File, command line, environment. -EINVAL with *ret_errors; other errors without. */
@@ -215,7 +238,7 @@ static int read_all(const struct options *options, struct config **ret_config, c
 	if (r == 0)
 		r = config_check(config, ret_errors);
 	if (r == 0)
-		r = fill_in(config);
+		r = fill_in(config, ret_errors);
 	if (r < 0)
 		config_free(config);
 	else
@@ -330,7 +353,7 @@ static int reload(
 	return r;
 }
 
-static int run(struct options *options, const struct config *config)
+static int serve(struct options *options, const struct config *config)
 {
 	struct shell_params shell = {
 		.config = config, .record = options->record, .reload = reload, .ctx = options
@@ -352,13 +375,12 @@ static int run(struct options *options, const struct config *config)
 	return r;
 }
 
-int main(int argc, char **argv)
+static int run(int argc, char **argv)
 {
 	struct options options = { 0 };
 	struct config *config = NULL;
 	int status, r;
 
-	fill_standard_descriptors();
 	if (!read_options(argc, argv, &options, &status))
 		return status;
 	log_open("ballastd", options.debug ? LOG_LEVEL_DEBUG : LOG_LEVEL_INFO);
@@ -372,8 +394,14 @@ int main(int argc, char **argv)
 			puts("The configuration is good.");
 		goto out;
 	}
-	status = run(&options, config) == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+	status = serve(&options, config) == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
 out:
 	config_free(config);
 	return status;
+}
+
+int main(int argc, char **argv)
+{
+	fill_standard_descriptors();
+	return output_end("ballastd", run(argc, argv));
 }

@@ -38,18 +38,6 @@ static const char *const calls[] = {
 	[HV_HOST] = "host",
 };
 
-static const enum hv_event_type answers[] = {
-	[HV_LIST] = HV_EVENT_LISTED,
-	[HV_INFO] = HV_EVENT_INFO,
-	[HV_STATS] = HV_EVENT_STATS,
-	[HV_PERIOD] = HV_EVENT_DONE,
-	[HV_TARGET] = HV_EVENT_DONE,
-	[HV_UNTHROTTLE] = HV_EVENT_DONE,
-	[HV_KNOBS] = HV_EVENT_DONE,
-	[HV_PROCESS] = HV_EVENT_PROCESS,
-	[HV_HOST] = HV_EVENT_HOST,
-};
-
 static int find_word(const char *const *words, size_t nr, const char *word)
 {
 	for (size_t i = 0; i < nr; i++)
@@ -183,7 +171,7 @@ static void forget(struct hv *hv, struct fault_out *out)
 /* Its own answer, as if it came from inside. */
 static void answer(struct hv *hv, struct fault_out *out, int error)
 {
-	out->event = (struct hv_event){ .type = answers[out->call.type],
+	out->event = (struct hv_event){ .type = hv_answer_of(out->call.type),
 		.token = out->token,
 		.uuid = out->call.uuid,
 		.error = error };

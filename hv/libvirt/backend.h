@@ -24,15 +24,10 @@
 #include "hv/libvirt/queue.h"
 
 /*
- * libvirtd serves five requests of a connection and twenty of all its clients at once: each worker
- * has a connection, and together they leave most of it to others.
+ * libvirtd serves five requests of a connection and twenty of all its clients at once: each of the
+ * HV_WORKERS has a connection, and together they leave most of it to others. Calls that were out
+ * already when the last of HV_MAX_HUNG turned out to hang may add to those, up to HV_WORKERS.
  */
-#define LV_WORKERS 8
-/*
- * With that many calls hung no other is started, so that others get at libvirtd. Those that were
- * out already when the last of them turned out to hang may add to it, up to LV_WORKERS.
- */
-#define LV_HUNG_MAX 4
 /* Calls that wait: a call for each of ten thousand VMs and some more. */
 #define LV_WAITING_MAX 16384
 /* Notice a frozen libvirtd within keepalive's interval x count and one interval more. */
@@ -94,7 +89,7 @@ struct hv {
 	unsigned int nr_conns, nr_callbacks; /* the event loop runs until there are none */
 	unsigned int nr_waiting;
 	struct lv_jobs listing, urgent, normal;
-	struct lv_worker workers[LV_WORKERS];
+	struct lv_worker workers[HV_WORKERS];
 	unsigned int nr_workers, nr_idle;
 	bool process_work;
 

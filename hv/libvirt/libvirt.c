@@ -15,6 +15,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "common/negative.h"
 #include "hv/libvirt/backend.h"
 #include "hv/pool.h"
 
@@ -107,9 +108,10 @@ int lv_start_thread(struct hv *hv, void *(*run)(void *), void *arg)
 	r = pthread_create(&thread, &attr, run, arg);
 	pthread_sigmask(SIG_SETMASK, &old, NULL);
 	pthread_attr_destroy(&attr);
-	if (r != 0)
-		lv_put(hv);
-	return -r;
+	if (r == 0)
+		return 0;
+	atomic_fetch_sub(&hv->refs, 1); /* never the last one: the caller has its own */
+	return negative(r);
 }
 
 /* ---- jobs ---- */
@@ -152,8 +154,12 @@ const char *hv_libvirt_refusal(const char *uri)
 		return NULL;
 	scheme = strcspn(uri, ":+/");
 	if (scheme == 3 && !strncasecmp(uri, "xen", scheme) && uri[scheme])
+#ifdef WITH_XEN
 		return "Xen is driven by its own backend (libxenctrl and libxenstore), not through "
 		       "libvirt";
+#else
+		return "this version has no Xen backend";
+#endif
 	if ((scheme == 3 && !strncmp(uri, "sim", scheme) && uri[scheme]) ||
 		(scheme == 5 && !strncmp(uri, "fault", scheme) && uri[scheme]))
 		return "this is no URI of libvirt's";
@@ -339,28 +345,6 @@ static int fd(struct hv *hv)
 	return hv->queue.fd;
 }
 
-static enum hv_event_type answer_of(enum hv_call_type call)
-{
-	switch (call) {
-	case HV_LIST:
-		return HV_EVENT_LISTED;
-	case HV_INFO:
-		return HV_EVENT_INFO;
-	case HV_STATS:
-		return HV_EVENT_STATS;
-	case HV_PERIOD:
-	case HV_TARGET:
-	case HV_UNTHROTTLE:
-	case HV_KNOBS:
-		return HV_EVENT_DONE;
-	case HV_PROCESS:
-		return HV_EVENT_PROCESS;
-	case HV_HOST:
-		return HV_EVENT_HOST;
-	}
-	return HV_EVENT_NONE;
-}
-
 /* Lock held. */
 static int enqueue(struct hv *hv, struct lv_job *job)
 {
@@ -375,7 +359,7 @@ static int enqueue(struct hv *hv, struct lv_job *job)
 		hv->nr_waiting++;
 		return 0;
 	}
-	if (lv_workers_hung(hv, lv_now()) >= LV_HUNG_MAX)
+	if (lv_workers_hung(hv, lv_now()) >= HV_MAX_HUNG)
 		return -EAGAIN;
 	r = lv_workers_start(hv);
 	if (r < 0)
@@ -389,7 +373,7 @@ static int enqueue(struct hv *hv, struct lv_job *job)
 
 static int submit(struct hv *hv, const struct hv_call *call)
 {
-	enum hv_event_type answer = answer_of(call->type);
+	enum hv_event_type answer = hv_answer_of(call->type);
 	struct lv_job *job;
 	bool connected;
 	int r = 0;

@@ -186,6 +186,7 @@ static int add_listed(
 
 static int make_room(struct hv_event *event, int nr)
 {
+	event->listed.nr = 0;
 	event->listed.vms = nr > 0 ? calloc((size_t)nr, sizeof(*event->listed.vms)) : NULL;
 	return nr > 0 && !event->listed.vms ? -ENOMEM : 0;
 }

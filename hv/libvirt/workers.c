@@ -56,7 +56,7 @@ static void work(struct lv_worker *worker, struct lv_job *job, bool connected, u
 	struct hv_event *event = &job->item.event;
 	struct hv *hv = worker->hv;
 
-	if (hung >= LV_HUNG_MAX) {
+	if (hung >= HV_MAX_HUNG) {
 		lv_fail(event, -EAGAIN, "too many calls to libvirt hang");
 		return;
 	}
@@ -115,9 +115,9 @@ static unsigned int waiting(const struct hv *hv)
 {
 	unsigned int nr = 1; /* the one that is about to be added */
 
-	for (const struct lv_job *job = hv->urgent.head; job && nr <= LV_WORKERS; job = job->next)
+	for (const struct lv_job *job = hv->urgent.head; job && nr <= HV_WORKERS; job = job->next)
 		nr++;
-	for (const struct lv_job *job = hv->normal.head; job && nr <= LV_WORKERS; job = job->next)
+	for (const struct lv_job *job = hv->normal.head; job && nr <= HV_WORKERS; job = job->next)
 		nr++;
 	return nr;
 }
@@ -127,7 +127,7 @@ int lv_workers_start(struct hv *hv)
 	struct lv_worker *worker;
 	int r;
 
-	if (hv->nr_workers == LV_WORKERS || waiting(hv) <= hv->nr_idle)
+	if (hv->nr_workers == HV_WORKERS || waiting(hv) <= hv->nr_idle)
 		return 0;
 	worker = &hv->workers[hv->nr_workers];
 	worker->hv = hv;

@@ -178,16 +178,6 @@ uint64_t sim_host_used(const struct hv *hv)
 	return used;
 }
 
-static const enum hv_event_type answers[] = { [HV_LIST] = HV_EVENT_LISTED,
-	[HV_INFO] = HV_EVENT_INFO,
-	[HV_STATS] = HV_EVENT_STATS,
-	[HV_PERIOD] = HV_EVENT_DONE,
-	[HV_TARGET] = HV_EVENT_DONE,
-	[HV_UNTHROTTLE] = HV_EVENT_DONE,
-	[HV_KNOBS] = HV_EVENT_DONE,
-	[HV_PROCESS] = HV_EVENT_PROCESS,
-	[HV_HOST] = HV_EVENT_HOST };
-
 static int run_vm_call(struct hv *hv, const struct hv_call *call, struct hv_event *event)
 {
 	struct sim_guest *vm;
@@ -231,7 +221,7 @@ void sim_answer(struct hv *hv, const struct sim_item *item)
 {
 	const struct hv_call *call = &item->call;
 	struct hv_event event = {
-		.type = answers[call->type], .token = call->token, .uuid = call->uuid
+		.type = hv_answer_of(call->type), .token = call->token, .uuid = call->uuid
 	};
 	bool own = call->type == HV_PROCESS || call->type == HV_HOST;
 	uint64_t used;

@@ -18,11 +18,13 @@
 
 struct scenario_vm {
 	struct sim_vm sim; /* its texts are owned */
+	unsigned int line; /* of its section */
 };
 
 /* Something that happens. */
 struct scenario_step {
 	uint64_t time;
+	unsigned int line;
 	char *vm; /* NULL: to the host, or by the operator */
 	enum scenario_step_type {
 		SCENARIO_SIM,	  /* action */

@@ -42,7 +42,7 @@ suite_cpu_lane() {
 		part "unit $name" 60 build_check "$name" unit
 		part "contract $name" 60 build_check "$name" contract
 	done
-	part lint 120 lint_quick
+	part lint 120 lint_all
 	part distcheck 60 suite_distcheck ""
 	part "distcheck without libvirt" 60 suite_distcheck --without-libvirt
 	part "distcheck without xen" 60 suite_distcheck --without-xen

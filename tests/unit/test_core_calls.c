@@ -900,6 +900,8 @@ START_TEST(name_that_was_meant_is_suggested)
 	ck_assert_str_eq(core_nearest(host.core, "/pord"), "/prod");
 	ck_assert_ptr_null(core_nearest(host.core, "database"));
 	ck_assert_ptr_null(core_nearest(host.core, ""));
+	ck_assert_ptr_null(core_nearest(host.core, "x"));
+	ck_assert_ptr_null(core_nearest(host.core, "/x"));
 }
 END_TEST
 

@@ -16,8 +16,6 @@
 static struct world w;
 static struct engine_config config;
 
-static const struct memcg_knobs none = { PAGES_UNLIMITED, 0, 0, PAGES_UNLIMITED };
-
 static void setup(void)
 {
 	world_config(&config);

@@ -9,7 +9,6 @@
 #include <string.h>
 
 static struct world w;
-static const struct memcg_knobs none = { PAGES_UNLIMITED, 0, 0, PAGES_UNLIMITED };
 static const struct memcg_knobs zero = { 0, 0, 0, PAGES_UNLIMITED };
 
 static void setup(void)

@@ -25,6 +25,7 @@
 #include "hv/record.h"
 #include "hv/sim/sim.h"
 #include "tests/unit/faults.h"
+#include "tests/unit/scratch.h"
 
 #define MIB(n) (UINT64_C(1048576) * (n))
 #define S      UINT64_C(1000000)
@@ -33,7 +34,7 @@ struct control_client {
 	unsigned int notifications;
 };
 
-static char dir[40], conf[64], other_conf[64], meminfo[64], proc[64];
+static char dir[SCRATCH_PATH], conf[64], other_conf[64], meminfo[64], proc[64];
 static char recording[64];
 static struct hv *hv;
 static struct core *core;
@@ -61,10 +62,7 @@ static void setup(void)
 {
 	char path[128];
 
-	/* In memory where that is there: every run syncs files. */
-	snprintf(dir, sizeof(dir), "%s/ballast-faults-XXXXXX",
-		access("/dev/shm", W_OK) == 0 ? "/dev/shm" : "/tmp");
-	ck_assert_ptr_nonnull(mkdtemp(dir));
+	scratch_new(dir);
 	snprintf(conf, sizeof(conf), "%s/conf", dir);
 	snprintf(meminfo, sizeof(meminfo), "%s/meminfo", dir);
 	snprintf(proc, sizeof(proc), "%s/proc", dir);
@@ -84,14 +82,6 @@ static void setup(void)
 	mkdir(path, 0755);
 	snprintf(path, sizeof(path), "%s/proc/7/cmdline", dir);
 	put(path, "sshd");
-}
-
-static void teardown(void)
-{
-	char command[100];
-
-	snprintf(command, sizeof(command), "rm -rf '%s'", dir);
-	ck_assert_int_eq(system(command), 0);
 }
 
 static void add_vm(const char *name, const char *group, uint64_t soft_limit, uint64_t cache)
@@ -424,10 +414,11 @@ int main(void)
 	SRunner *runner;
 	int failed;
 
-	tcase_add_checked_fixture(tc, setup, teardown);
+	tcase_add_checked_fixture(tc, setup, NULL);
 	tcase_set_timeout(tc, 300);
 	tcase_add_test(tc, the_nth_failure_is_lived_through);
 	suite_add_tcase(suite, tc);
+	scratch_begin_in_memory();
 	runner = srunner_create(suite);
 	srunner_set_tap(runner, "-");
 	srunner_run_all(runner, CK_SILENT);

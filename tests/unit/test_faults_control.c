@@ -20,6 +20,7 @@
 
 #include "common/json.h"
 #include "tests/unit/faults.h"
+#include "tests/unit/scratch.h"
 
 /* Turns of the loop in which an answer comes where one comes at all; none waits. */
 #define TURNS 8
@@ -27,7 +28,7 @@
 
 #define ECHO "{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"echo\",\"params\":{\"a\":7}}\n"
 
-static char dir[40], path[64];
+static char dir[SCRATCH_PATH], path[64];
 static sd_event *event;
 static struct control *control;
 static struct control_client *last_client;
@@ -72,18 +73,8 @@ static void on_say(void *ctx, const char *message)
 
 static void setup(void)
 {
-	snprintf(dir, sizeof(dir), "%s/ballast-faults-XXXXXX",
-		access("/dev/shm", W_OK) == 0 ? "/dev/shm" : "/tmp");
-	ck_assert_ptr_nonnull(mkdtemp(dir));
+	scratch_new(dir);
 	snprintf(path, sizeof(path), "%s/run/s", dir);
-}
-
-static void teardown(void)
-{
-	char command[100];
-
-	snprintf(command, sizeof(command), "rm -rf '%s'", dir);
-	ck_assert_int_eq(system(command), 0);
 }
 
 static unsigned int nr_descriptors(void)
@@ -259,7 +250,8 @@ int main(void)
 	SRunner *runner;
 	int failed;
 
-	tcase_add_checked_fixture(tc, setup, teardown);
+	scratch_begin_in_memory();
+	tcase_add_checked_fixture(tc, setup, NULL);
 	tcase_set_timeout(tc, 300);
 	tcase_add_test(tc, the_nth_failure_at_the_control_socket_costs_nobody_else_anything);
 	suite_add_tcase(suite, tc);

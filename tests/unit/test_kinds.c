@@ -442,7 +442,7 @@ START_TEST(every_vm_is_adopted_with_one_description_and_one_reading)
 		ck_assert_uint_eq(host.vms[i].calls[HV_INFO], 1);
 		ck_assert_uint_eq(host.vms[i].calls[HV_STATS], 1);
 	}
-	ck_assert_uint_le(host.most_out, CORE_WORKERS);
+	ck_assert_uint_le(host.most_out, HV_WORKERS);
 }
 END_TEST
 

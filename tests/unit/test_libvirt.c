@@ -705,13 +705,13 @@ END_TEST
 START_TEST(so_many_hung_calls_end_new_ones_until_they_return)
 {
 	static struct libvirt_calls impatient;
-	struct fake_domain *stuck[LV_HUNG_MAX];
-	uint64_t tokens[LV_HUNG_MAX];
+	struct fake_domain *stuck[HV_MAX_HUNG];
+	uint64_t tokens[HV_MAX_HUNG];
 	struct hv_event event;
 	struct hv_call call;
 	int r = 0;
 
-	for (unsigned int i = 0; i < LV_HUNG_MAX; i++) {
+	for (unsigned int i = 0; i < HV_MAX_HUNG; i++) {
 		stuck[i] = fake_add("stuck");
 		stuck[i]->hangs = true;
 	}
@@ -720,9 +720,9 @@ START_TEST(so_many_hung_calls_end_new_ones_until_they_return)
 	open_with(&impatient);
 	event = wait_for(HV_EVENT_UP);
 	hv_event_clear(&event);
-	for (unsigned int i = 0; i < LV_HUNG_MAX; i++)
+	for (unsigned int i = 0; i < HV_MAX_HUNG; i++)
 		tokens[i] = submit(HV_STATS, stuck[i]);
-	wait_hanging(LV_HUNG_MAX);
+	wait_hanging(HV_MAX_HUNG);
 	for (unsigned int i = 0; i < PATIENCE_MS / 2 && r == 0; i++) {
 		call = make(HV_STATS, db);
 		r = hv_libvirt.submit(hv, &call);
@@ -741,9 +741,9 @@ START_TEST(so_many_hung_calls_end_new_ones_until_they_return)
 	ck_assert_int_eq(event.error, 0);
 	hv_event_clear(&event);
 	fake_release();
-	for (unsigned int i = 0; i < LV_HUNG_MAX; i++) {
+	for (unsigned int i = 0; i < HV_MAX_HUNG; i++) {
 		event = wait_for(HV_EVENT_STATS);
-		ck_assert(event.token >= tokens[0] && event.token <= tokens[LV_HUNG_MAX - 1]);
+		ck_assert(event.token >= tokens[0] && event.token <= tokens[HV_MAX_HUNG - 1]);
 		hv_event_clear(&event);
 	}
 	event = ask(HV_STATS, db);
@@ -754,21 +754,21 @@ END_TEST
 
 START_TEST(calls_that_waited_behind_hung_ones_are_answered_too)
 {
-	struct fake_domain *stuck[LV_WORKERS];
+	struct fake_domain *stuck[HV_WORKERS];
 	struct hv_event event;
 	uint64_t waited;
 
-	for (unsigned int i = 0; i < LV_WORKERS; i++) {
+	for (unsigned int i = 0; i < HV_WORKERS; i++) {
 		stuck[i] = fake_add("stuck");
 		stuck[i]->hangs = true;
 	}
 	open_backend();
-	for (unsigned int i = 0; i < LV_WORKERS; i++)
+	for (unsigned int i = 0; i < HV_WORKERS; i++)
 		submit(HV_STATS, stuck[i]);
 	waited = submit(HV_STATS, db);
-	wait_hanging(LV_WORKERS);
+	wait_hanging(HV_WORKERS);
 	fake_release();
-	for (unsigned int i = 0; i < LV_WORKERS; i++) {
+	for (unsigned int i = 0; i < HV_WORKERS; i++) {
 		event = wait_for(HV_EVENT_STATS);
 		waited = event.token == waited ? 0 : waited;
 		hv_event_clear(&event);

@@ -6,7 +6,6 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <ftw.h>
 #include <inttypes.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -18,6 +17,7 @@
 #include <check.h>
 
 #include "hv/libvirt/smaps.h"
+#include "tests/unit/scratch.h"
 
 #define KIB    1024ULL
 #define MIB    (1024 * KIB)
@@ -26,7 +26,7 @@
 #define UUID_A "00000000-0000-0000-0000-00000000000a"
 #define UUID_B "00000000-0000-0000-0000-00000000000b"
 
-static char proc[64], cgroups[80];
+static char proc[SCRATCH_PATH], cgroups[SCRATCH_PATH + 16];
 static struct processes *p;
 static struct hv_uuid a, b;
 
@@ -125,8 +125,7 @@ static void drop_file(const char *name)
 
 static void setup(void)
 {
-	strcpy(proc, "/tmp/ballast-process-XXXXXX");
-	ck_assert_ptr_nonnull(mkdtemp(proc));
+	scratch_new(proc);
 	snprintf(cgroups, sizeof(cgroups), "%s/cgroup-root", proc);
 	put("meminfo", "MemTotal: 16384 kB\nSwapTotal:       1024 kB\n");
 	ck_assert_int_eq(hv_uuid_parse(UUID_A, &a), 0);
@@ -136,15 +135,9 @@ static void setup(void)
 	processes_set_maximum(p, &a, 1024 * MIB);
 }
 
-static int unlink_it(const char *path, const struct stat *st, int type, struct FTW *ftw)
-{
-	return remove(path);
-}
-
 static void teardown(void)
 {
 	processes_free(p);
-	nftw(proc, unlink_it, 8, FTW_DEPTH | FTW_PHYS);
 }
 
 /* The figures of the only VM, and whether there is something to do. */
@@ -664,6 +657,7 @@ int main(void)
 	tcase_add_test(tc, long_names_in_smaps_are_one_line);
 	tcase_add_test(tc, a_status_without_its_figures_is_refused);
 	suite_add_tcase(suite, tc);
+	scratch_begin();
 	runner = srunner_create(suite);
 	srunner_set_tap(runner, "-");
 	srunner_run_all(runner, CK_SILENT);

@@ -146,6 +146,23 @@ static const struct {
 	{ UINT64_MAX, "15.99 EiB", "18446744073709551615b" },
 };
 
+START_TEST(amount_over_a_pebibyte_is_refused)
+{
+	uint64_t bytes = 7;
+	char why[160];
+
+	ck_assert_int_eq(size_parse_amount("1PiB", &bytes), 0);
+	ck_assert_uint_eq(bytes, SIZE_AMOUNT_MAX);
+	ck_assert_int_eq(size_parse_amount("1125899906842625b", &bytes), -E2BIG);
+	ck_assert_int_eq(size_parse_amount("9EiB", &bytes), -E2BIG);
+	ck_assert_int_eq(size_parse_amount("99EiB", &bytes), -ERANGE);
+	ck_assert_int_eq(size_parse_amount("9", &bytes), -EINVAL);
+	ck_assert_uint_eq(bytes, SIZE_AMOUNT_MAX);
+	ck_assert_str_eq(size_parse_error("2PiB", -E2BIG, why, sizeof(why)),
+		"'2PiB' is more than 1 PiB, the most that is taken");
+}
+END_TEST
+
 START_TEST(size_is_printed_in_binary_units)
 {
 	char buf[SIZE_TEXT];
@@ -180,6 +197,7 @@ int main(void)
 	tcase_add_test(tc, error_names_the_suffix_to_use);
 	tcase_add_loop_test(
 		tc, size_is_printed_in_binary_units, 0, sizeof(formats) / sizeof(formats[0]));
+	tcase_add_test(tc, amount_over_a_pebibyte_is_refused);
 	tcase_add_test(tc, negative_amounts_have_a_sign);
 	suite_add_tcase(suite, tc);
 	sr = srunner_create(suite);
