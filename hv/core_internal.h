@@ -124,7 +124,9 @@ struct core_vm {
 	const char *soft_source;  /* static */
 	struct core_group *group; /* referenced; NULL before the first */
 	bool balloon;
-	unsigned int kinds;		 /* enum hv_kind */
+	unsigned int kinds;  /* enum hv_kind */
+	uint64_t over_since; /* actual is over the maximum; 0: it is not */
+	bool said_over;
 	uint64_t period_s, period_set_s; /* set: by us; 0: never */
 	char *problem;			 /* said last */
 

@@ -11,7 +11,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-static char root[SCRATCH_PATH];
+static char root[SCRATCH_PATH - sizeof("/XXXXXX")];
 static pid_t owner; /* 0: there is none yet */
 
 static int remove_it(const char *path, const struct stat *st, int type, struct FTW *ftw)
