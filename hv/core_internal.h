@@ -124,7 +124,9 @@ struct core_vm {
 	const char *soft_source;  /* static */
 	struct core_group *group; /* referenced; NULL before the first */
 	bool balloon;
-	unsigned int kinds;		 /* enum hv_kind */
+	unsigned int kinds;  /* enum hv_kind */
+	uint64_t over_since; /* actual is over the maximum; 0: it is not */
+	bool said_over;
 	uint64_t period_s, period_set_s; /* set: by us; 0: never */
 	char *problem;			 /* said last */
 
@@ -290,7 +292,7 @@ struct core {
 	bool pool_changed;
 	uint64_t pool_seen; /* available, bytes, when it was last seen to move */
 	uint64_t resident;  /* of all VMs' processes, bytes, when they were last read */
-	bool others_known, said_others;
+	bool others_known, said_others, said_reserve;
 	uint64_t others;	      /* bytes of the host that neither VMs nor huge pages have */
 	struct engine_pool_view view; /* after the last tick */
 	bool below_min;

@@ -621,6 +621,26 @@ static void look_for_silence(struct core *core, struct core_vm *vm, uint64_t now
 		"move; look at the guest's balloon driver and the statistics' period");
 }
 
+/* Not while memory is being plugged: the description says so by the next listing. */
+static void look_for_excess_of_actual(struct core *core, struct core_vm *vm, uint64_t now)
+{
+	char actual[SIZE_TEXT], maximum[SIZE_TEXT];
+
+	if (!vm->has_info || !vm->actual_known || vm->actual <= core_bytes(vm->attrs.maximum)) {
+		vm->over_since = 0;
+		return;
+	}
+	if (vm->over_since == 0)
+		vm->over_since = now;
+	if (vm->said_over || now - vm->over_since < 2 * core->config.resync_us)
+		return;
+	vm->said_over = true;
+	core_say(core, CORE_LOG_NOTICE, vm,
+		"is said to have %s, more than its maximum %s: %s counts",
+		size_format(vm->actual, actual, sizeof(actual)),
+		size_format(core_bytes(vm->attrs.maximum), maximum, sizeof(maximum)), maximum);
+}
+
 /* Once every vm_us. */
 void core_vm_due(struct core *core, struct core_vm *vm, uint64_t now)
 {
@@ -637,6 +657,7 @@ void core_vm_due(struct core *core, struct core_vm *vm, uint64_t now)
 	if (vm->again)
 		core_vm_dirty(core, vm);
 	core_vm_assess(core, vm, now);
+	look_for_excess_of_actual(core, vm, now);
 	if (vm->told.id) {
 		look_for_silence(core, vm, now);
 		core_say_warnings(core, vm);

@@ -364,7 +364,7 @@ static int new_vm(struct engine *e, const struct engine_change *change)
 	vm->attrs = change->attrs;
 	vm->state = change->state;
 	vm->sample.id = change->id;
-	vm->ceiling = change->attrs.ceiling;
+	vm->ceiling = pages_min(change->attrs.ceiling, change->attrs.maximum);
 	/* A ceiling on record: what is below it is a cut of an earlier run. */
 	vm->touched = change->attrs.ceiling != 0;
 	vm->rested = true; /* until actual is known */

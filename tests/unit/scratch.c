@@ -11,7 +11,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-static char root[] = "/tmp/ballast-test-XXXXXX";
+static char root[SCRATCH_PATH - sizeof("/XXXXXX")];
 static pid_t owner; /* 0: there is none yet */
 
 static int remove_it(const char *path, const struct stat *st, int type, struct FTW *ftw)
@@ -26,14 +26,25 @@ static void remove_all(void)
 		nftw(root, remove_it, 8, FTW_DEPTH | FTW_PHYS);
 }
 
-void scratch_begin(void)
+static void begin_in(const char *folder)
 {
+	snprintf(root, sizeof(root), "%s/ballast-test-XXXXXX", folder);
 	/* Tests give up root: others may pass through. */
 	if (!mkdtemp(root) || chmod(root, 0711) < 0 || atexit(remove_all) != 0) {
 		perror(root);
 		exit(EXIT_FAILURE);
 	}
 	owner = getpid();
+}
+
+void scratch_begin(void)
+{
+	begin_in("/tmp");
+}
+
+void scratch_begin_in_memory(void)
+{
+	begin_in(access("/dev/shm", W_OK) == 0 ? "/dev/shm" : "/tmp");
 }
 
 void scratch_new(char path[SCRATCH_PATH])

@@ -11,6 +11,8 @@
 
 /* In main(), before the tests: what they make is removed by the process that was here. */
 void scratch_begin(void);
+/* The same, in memory where there is such a place: for tests that sync files over and over. */
+void scratch_begin_in_memory(void);
 
 /* A new empty folder, for a test or its fixture. */
 void scratch_new(char path[SCRATCH_PATH]);

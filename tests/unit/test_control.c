@@ -309,6 +309,91 @@ START_TEST(message_that_is_too_long_ends_the_connection)
 }
 END_TEST
 
+#define FLOOD_BYTES (100 * 1000 * 1000)
+
+/* What it sends is not kept: it is let go after the longest message, and told why. */
+START_TEST(hundred_megabytes_without_a_newline_end_the_connection_and_nobody_elses)
+{
+	static char piece[100000];
+	int flood = connect_to(path), fd = connect_to(path);
+	size_t sent = 0;
+
+	memset(piece, '{', sizeof(piece));
+	while (sent < FLOOD_BYTES) {
+		ssize_t n = send(flood, piece, sizeof(piece), MSG_NOSIGNAL | MSG_DONTWAIT);
+
+		if (n < 0 && errno != EAGAIN)
+			break;
+		if (n > 0)
+			sent += (size_t)n;
+		turn();
+	}
+	/* Beside the message only what the kernel held of it. */
+	ck_assert_uint_lt(sent, 4 * 1024 * 1024);
+	ck_assert_uint_eq(nr_gone, 1);
+	expect(fd, ECHO("1"), "{\"jsonrpc\":\"2.0\",\"id\":1,\"result\":{}}");
+	close(flood);
+	close(fd);
+}
+END_TEST
+
+/* One that breaks off in the middle, and one that never goes on. */
+START_TEST(half_a_message_costs_nobody_anything)
+{
+	int half = connect_to(path), silent = connect_to(path), fd = connect_to(path);
+	const char *text = "{\"jsonrpc\":\"2.0\",\"id\":1,\"met";
+
+	send_text(half, text, strlen(text));
+	send_text(silent, text, strlen(text));
+	turn_all();
+	shutdown(half, SHUT_WR);
+	ck_assert_ptr_null(read_line(half));
+	ck_assert_uint_eq(nr_gone, 1);
+	ck_assert_uint_eq(nr_calls, 0);
+	for (int i = 0; i < 50; i++)
+		expect(fd, ECHO("1"), "{\"jsonrpc\":\"2.0\",\"id\":1,\"result\":{}}");
+	/* And when it does go on it is answered. */
+	send_line(silent, "hod\":\"echo\"}");
+	ck_assert_str_eq(read_line(silent), "{\"jsonrpc\":\"2.0\",\"id\":1,\"result\":{}}");
+	close(half);
+	close(silent);
+	close(fd);
+}
+END_TEST
+
+/* Each answer is as long as the request: what waits for it has its bound, and so has what it asks.
+ */
+START_TEST(client_that_asks_and_never_reads_is_let_go)
+{
+	static char request[CONTROL_MESSAGE_MAX];
+	int deaf = connect_to(path), fd;
+	size_t sent = 0, length, at = 0;
+
+	length = (size_t)sprintf(request,
+		"{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"echo\",\"params\":{\"text\":\"");
+	memset(request + length, 'x', 60000);
+	length += 60000;
+	length += (size_t)sprintf(request + length, "\"}}\n");
+	while (nr_gone == 0 && sent < FLOOD_BYTES) {
+		ssize_t n = send(deaf, request + at, length - at, MSG_NOSIGNAL | MSG_DONTWAIT);
+
+		if (n < 0 && errno != EAGAIN)
+			break;
+		if (n > 0) {
+			sent += (size_t)n;
+			at = (at + (size_t)n) % length;
+		}
+		turn();
+	}
+	ck_assert_uint_lt(sent, FLOOD_BYTES);
+	ck_assert_uint_eq(nr_gone, 1);
+	fd = connect_to(path);
+	expect(fd, ECHO("1"), "{\"jsonrpc\":\"2.0\",\"id\":1,\"result\":{}}");
+	close(deaf);
+	close(fd);
+}
+END_TEST
+
 START_TEST(client_beyond_the_last_is_turned_away_and_may_come_when_one_left)
 {
 	int fds[CONTROL_CLIENTS_MAX], fd;
@@ -534,6 +619,9 @@ int main(void)
 	tcase_add_loop_test(tc, bad_request_gets_an_error_and_the_next_one_its_answer, 0,
 		sizeof(bad) / sizeof(bad[0]));
 	tcase_add_test(tc, message_that_is_too_long_ends_the_connection);
+	tcase_add_test(tc, hundred_megabytes_without_a_newline_end_the_connection_and_nobody_elses);
+	tcase_add_test(tc, half_a_message_costs_nobody_anything);
+	tcase_add_test(tc, client_that_asks_and_never_reads_is_let_go);
 	tcase_add_test(tc, client_beyond_the_last_is_turned_away_and_may_come_when_one_left);
 	tcase_add_test(tc, client_that_does_not_read_is_let_go_and_others_are_served);
 	tcase_add_test(tc, requests_beyond_the_rate_are_refused);

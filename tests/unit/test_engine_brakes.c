@@ -309,6 +309,42 @@ START_TEST(undone_merging_of_pages_is_no_surprise)
 }
 END_TEST
 
+/*
+ * BR-97: 300 come where 150 were needed. The need is taken anew: nothing more is asked of anyone,
+ * and nobody in the second pass pays for it a second time.
+ */
+START_TEST(more_that_came_than_was_needed_ends_the_need_for_all)
+{
+	struct memcg_knobs soft_limit = none;
+	struct engine_pool_view p;
+	size_t commands;
+
+	world_open(&w, &config, MIB(4000)); /* low 200, high 320 */
+	soft_limit.soft_limit = MIB(500);
+	world_add(&w, 2, MEMCG_ROOT_ID, MIB(2500), MIB(2000), &soft_limit);
+	world_add(&w, 3, MEMCG_ROOT_ID, MIB(2500), MIB(1830), &none); /* free 170: need 150 */
+	world_tick(&w);
+	engine_pool_view(w.engine, &p);
+	ck_assert_uint_eq(p.need, MIB(150));
+	commands = world_vm(&w, 2)->commands;
+	/* All at once, and twice what was asked. */
+	world_vm(&w, 2)->resident = MIB(1700);
+	world_vm(&w, 2)->actual = world_vm(&w, 2)->target = MIB(1744);
+	world_ticks(&w, 3);
+	engine_pool_view(w.engine, &p);
+	ck_assert_uint_eq(p.need, 0);
+	ck_assert_uint_eq(p.owed, 0);
+	ck_assert_int_eq(p.free, (int64_t)MIB(470));
+	world_ticks(&w, 100);
+	for (size_t i = 0; i < 2; i++)
+		ck_assert_uint_eq(world_view(&w, 2 + i).owed, 0);
+	ck_assert_uint_eq(world_vm(&w, 3)->commands, 0);
+	/* After it only the way back. */
+	ck_assert_uint_le(world_vm(&w, 2)->commands, commands + 2);
+	ck_assert_uint_ge(world_vm(&w, 2)->target, MIB(1744));
+}
+END_TEST
+
 int main(void)
 {
 	Suite *s = suite_create("engine_brakes");
@@ -331,6 +367,7 @@ int main(void)
 	tcase_add_test(t, a_rate_that_is_absurd_is_refused);
 	tcase_add_test(t, free_below_what_was_promised_is_a_need_and_no_gift);
 	tcase_add_test(t, an_ask_is_not_done_by_figures_of_before_it);
+	tcase_add_test(t, more_that_came_than_was_needed_ends_the_need_for_all);
 	tcase_add_test(t, undone_merging_of_pages_is_no_surprise);
 	suite_add_tcase(s, t);
 	srunner_set_tap(sr, "-");

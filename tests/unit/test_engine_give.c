@@ -319,6 +319,32 @@ START_TEST(nothing_is_loosened_under_a_group_over_its_max)
 }
 END_TEST
 
+/* What a group over its max cannot give any more it does not get back for that. */
+START_TEST(nothing_is_given_under_a_group_that_stays_over_its_max)
+{
+	struct memcg_knobs max = none;
+
+	setup_pool(MIB(2000));
+	max.max = MIB(100);
+	world_group(&w, 10, MEMCG_ROOT_ID, &max);
+	world_add(&w, 2, 10, MIB(400), MIB(200), &none);
+	world_add(&w, 3, 10, MIB(400), MIB(150), &none);
+	world_vm(&w, 2)->anon = MIB(120);
+	world_vm(&w, 3)->anon = MIB(60);
+	world_ticks(&w, 600);
+	ck_assert_uint_gt(world_view(&w, 10).usage, MIB(100));
+	ck_assert_uint_eq(actions_of(2, ENGINE_GIFT) + actions_of(3, ENGINE_GIFT), 0);
+	ck_assert(world_view(&w, 2).capped && world_view(&w, 3).capped);
+	/* It fits: all goes back. */
+	world_vm(&w, 2)->anon = MIB(20);
+	world_vm(&w, 2)->resident = MIB(30);
+	world_ticks(&w, 600);
+	ck_assert_uint_le(world_view(&w, 10).usage, MIB(100));
+	ck_assert_uint_eq(world_vm(&w, 2)->target, MIB(400));
+	ck_assert_uint_eq(world_vm(&w, 3)->target, MIB(400));
+}
+END_TEST
+
 START_TEST(a_vm_in_excess_keeps_a_sixteenth_where_that_is_more_than_the_least)
 {
 	struct memcg_knobs zero = soft(0);
@@ -860,6 +886,7 @@ int main(void)
 	tcase_add_test(t, nothing_is_given_from_a_pool_that_is_not_known);
 	tcase_add_test(t, a_refused_way_back_is_tried_again_after_a_hold_time);
 	tcase_add_test(t, nothing_is_loosened_under_a_group_over_its_max);
+	tcase_add_test(t, nothing_is_given_under_a_group_that_stays_over_its_max);
 	tcase_add_test(t, a_vm_in_excess_keeps_a_sixteenth_where_that_is_more_than_the_least);
 	tcase_add_test(t, a_rest_above_the_target_is_asked_once_more_and_then_let_be);
 	tcase_add_test(t, a_rest_less_than_a_granule_above_the_target_is_at_the_target);

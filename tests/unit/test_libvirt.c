@@ -222,6 +222,10 @@ START_TEST(active_domains_are_listed_with_their_states)
 }
 END_TEST
 
+/*
+ * BR-118: no call relies on a flag that would keep it from waiting, for it would wait all the same;
+ * and what a libvirt does not know falls back to the narrower call, once.
+ */
 START_TEST(states_are_read_one_by_one_where_there_is_no_bulk_and_it_is_said_once)
 {
 	struct hv_event event;
@@ -324,6 +328,36 @@ START_TEST(a_libvirt_without_memory_parameters_has_the_limit_in_the_inactive_des
 	hv_event_clear(&event);
 	ck_assert_uint_eq(soft_limit(web), 2 * MIB);
 	ck_assert_uint_eq(fake_count(FAKE_PARAMETERS), 1);
+}
+END_TEST
+
+/* BR-99: no memory controller. memtune says nothing, the other sources hold, and targets are set.
+ */
+START_TEST(without_a_memory_controller_memtune_is_no_source_and_the_balloon_works)
+{
+	struct hv_event event;
+	struct hv_call call;
+
+	web->has_config_limit = true; /* and nobody can ask for it */
+	web->config_limit_kib = 4096;
+	strcpy(web->inside,
+		"<metadata><memory xmlns='urn:ballast:memory:1' soft-limit='3MiB'/></metadata>");
+	open_backend();
+	fake_fail(FAKE_PARAMETERS, VIR_ERR_OPERATION_UNSUPPORTED);
+	event = ask(HV_INFO, web);
+	ck_assert_int_eq(event.error, 0);
+	ck_assert(!event.info.memtune.has_soft_limit);
+	ck_assert_uint_eq(event.info.metadata.soft_limit, 3 * MIB);
+	ck_assert_ptr_nonnull(event.message);
+	hv_event_clear(&event);
+	event = ask(HV_INFO, web);
+	ck_assert_ptr_null(event.message);
+	hv_event_clear(&event);
+	call = make(HV_TARGET, web);
+	call.target = 128 * MIB;
+	call.ceiling = 256 * MIB;
+	ck_assert_int_eq(hv_libvirt.submit(hv, &call), 0);
+	expect_done(answer_to(call.token), 0);
 }
 END_TEST
 
@@ -1298,6 +1332,7 @@ int main(void)
 	tcase_add_test(tc, the_soft_limit_is_the_inactive_configurations_else_the_live_one);
 	tcase_add_test(
 		tc, a_libvirt_without_memory_parameters_has_the_limit_in_the_inactive_description);
+	tcase_add_test(tc, without_a_memory_controller_memtune_is_no_source_and_the_balloon_works);
 	tcase_add_test(tc, a_limit_that_cannot_be_read_is_not_taken_for_none);
 	tcase_add_test(tc, metadata_and_its_problems_are_told);
 	tcase_add_test(tc, a_description_that_is_garbage_is_an_error);

@@ -457,6 +457,59 @@ START_TEST(a_hierarchy_of_v1_says_it_in_its_soft_limit)
 }
 END_TEST
 
+/* BR-99: the files of a cgroup without the memory controller. */
+START_TEST(cgroup_without_its_memory_files_throttles_nobody)
+{
+	make_process(7, UUID_A, 50);
+	make_folder("cgroup-root");
+	make_folder("cgroup-root/machine.slice");
+	put("cgroup-root/machine.slice/cgroup.controllers", "cpu io pids\n");
+	put("7/cgroup", "0::/machine.slice\n");
+	ck_assert_uint_eq(look(1).throttle, 0);
+}
+END_TEST
+
+/*
+ * BR-142: 9223372036854771712 is no limit, and of those above it the least counts. What limits the
+ * machine's slice is the operator's, and no knob of ours: it is shown and never written.
+ */
+START_TEST(least_limit_above_counts_and_the_huge_one_is_none)
+{
+	make_process(7, UUID_A, 50);
+	make_folder("cgroup-root");
+	make_folder("cgroup-root/memory");
+	make_folder("cgroup-root/memory/machine");
+	make_folder("cgroup-root/memory/machine/web");
+	put("cgroup-root/memory/machine/memory.soft_limit_in_bytes", "8589934592\n");
+	put("cgroup-root/memory/machine/web/memory.soft_limit_in_bytes", "9223372036854771712\n");
+	put("7/cgroup", "4:memory:/machine/web\n");
+	ck_assert_uint_eq(look(1).throttle, UINT64_C(8589934592));
+	put("cgroup-root/memory/machine/web/memory.soft_limit_in_bytes", "17179869184\n");
+	ck_assert_uint_eq(look(6 * SECOND).throttle, UINT64_C(8589934592));
+	put("cgroup-root/memory/machine/web/memory.soft_limit_in_bytes", "4294967296\n");
+	ck_assert_uint_eq(look(12 * SECOND).throttle, UINT64_C(4294967296));
+}
+END_TEST
+
+/* BR-11: 9 GiB of the counters of dead groups in a group that uses 600 MiB. They are not read. */
+START_TEST(usage_is_that_of_the_process_whatever_the_cgroups_counters_say)
+{
+	struct hv_process vm, before;
+
+	make_process(7, UUID_A, 50);
+	before = look(1);
+	make_v2("max", 0);
+	put("cgroup-root/machine.slice/qemu-1-web.scope/libvirt/memory.current", "629145600\n");
+	put("cgroup-root/machine.slice/qemu-1-web.scope/libvirt/memory.stat",
+		"total_inactive_anon 4831838208\ntotal_active_anon 4831838208\n"
+		"total_unevictable 0\n");
+	vm = look(6 * SECOND);
+	ck_assert(vm.known && before.known);
+	ck_assert_uint_eq(vm.resident, before.resident);
+	ck_assert_uint_eq(vm.swapped, before.swapped);
+}
+END_TEST
+
 START_TEST(garbage_for_a_cgroup_throttles_nobody)
 {
 	static const char *const garbage[] = { "", "\n", ":", "::", "0::", "0::\n0::x", "0:memory",
@@ -646,6 +699,9 @@ int main(void)
 	tcase_add_test(tc, a_finite_memory_high_above_the_process_is_told_with_its_events);
 	tcase_add_test(tc, no_limit_and_no_cgroup_throttle_nobody);
 	tcase_add_test(tc, a_hierarchy_of_v1_says_it_in_its_soft_limit);
+	tcase_add_test(tc, cgroup_without_its_memory_files_throttles_nobody);
+	tcase_add_test(tc, least_limit_above_counts_and_the_huge_one_is_none);
+	tcase_add_test(tc, usage_is_that_of_the_process_whatever_the_cgroups_counters_say);
 	tcase_add_test(tc, garbage_for_a_cgroup_throttles_nobody);
 	tcase_add_test(tc, a_process_that_was_started_anew_has_another_start_time);
 	tcase_add_test(tc, there_must_be_a_proc);

@@ -140,6 +140,17 @@ check configuration_that_does_not_fit_together_is_refused 0 \
 	"$conf:5: wm-min = 2% must be below wm-low = 1.5%" reload "is refused"
 check of_one_that_does_not_fit_nothing_is_taken 0 "soft-limit 4 GiB default" ctl show test
 
+# BR-39: the third of five sections has one word that means nothing.
+printf '[vms]\ndefault-soft-limit = 75%%\n' >"$conf"
+for i in 1 2 3 4 5; do
+	printf '[rule r%s]\nmatch-name = t*\nlow = %s\n' $i "$([ $i = 3 ] && echo '64M!B' || echo 64MiB)"
+done >>"$conf"
+check one_bad_word_in_one_of_many_sections_refuses_all 0 \
+	"the old one stays in force: $conf:11: low: '64M!B'" reload "is refused"
+check and_nothing_of_the_others_is_taken 0 "low 0 B default" ctl show test
+check nor_does_a_daemon_start_with_it 2 "$conf:11: low: '64M!B'" \
+	bash -c "'$builddir/ballastd' -c test:///default -f '$conf' --run-dir '$work/other' 2>&1"
+
 rm "$conf"
 check configuration_that_is_gone_is_refused 0 "the old one stays in force: $conf: cannot be read" \
 	reload "is refused"

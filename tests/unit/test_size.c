@@ -15,14 +15,14 @@ static const struct {
 	int error;
 	uint64_t bytes;
 } cases[] = {
-	/* M and MB are two things. */
+	/* BR-03: M and MB are two things. */
 	{ "16384M", 0, UINT64_C(17179869184) },
 	{ "16384MiB", 0, UINT64_C(17179869184) },
 	{ "16384mib", 0, UINT64_C(17179869184) },
 	{ "16384MB", 0, UINT64_C(16384000000) },
 	{ "16384mb", 0, UINT64_C(16384000000) },
 	{ "16384", -EINVAL, 0 },
-	/* The table of units. */
+	/* BR-04: the table of units. */
 	{ "1KB", 0, 1000 },
 	{ "1kb", 0, 1000 },
 	{ "1k", 0, 1024 },
