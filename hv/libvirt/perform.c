@@ -334,25 +334,15 @@ static int config_parameters(struct hv *hv, virDomainPtr dom, struct hv_knobs *k
 	return 0;
 }
 
-/*
- * The inactive configuration is what the operator set; the live limit counts where that has none,
- * and for transient domains. A session's libvirt refuses memtune and has it in the description.
- */
-static int read_memtune(struct hv *hv, virConnectPtr conn, struct hv_event *event, virDomainPtr dom,
-	struct hv_info *info)
+/* The same, from wherever this libvirt has it. Without an answer the limit is not "none". */
+static int read_configured(struct hv *hv, virConnectPtr conn, struct hv_event *event,
+	virDomainPtr dom, struct hv_knobs *ret_knobs)
 {
 	struct hv_knobs knobs = { 0 };
 	struct hv_info inactive;
-	int persistent = hv->calls->domain_is_persistent(dom), r;
+	int r;
 
-	if (persistent < 0) {
-		lv_failed(hv, conn, event, "reading the domain's configuration");
-		return event->error;
-	}
-	if (!persistent)
-		return 0;
 	if (known_to_lack(hv, LV_NO_CONFIG_PARAMETERS) || config_parameters(hv, dom, &knobs) < 0) {
-		/* Without an answer the limit is not "none": then nothing is told of the domain. */
 		r = read_xml(hv, conn, event, dom, VIR_DOMAIN_XML_INACTIVE, &inactive);
 		if (r < 0)
 			return r;
@@ -363,6 +353,29 @@ static int read_memtune(struct hv *hv, virConnectPtr conn, struct hv_event *even
 		memset(&inactive.memtune, 0, sizeof(inactive.memtune));
 		hv_info_clear(&inactive);
 	}
+	*ret_knobs = knobs;
+	return 0;
+}
+
+/*
+ * The inactive configuration is what the operator set; the live limit counts where that has none,
+ * and for transient domains. A session's libvirt refuses memtune and has it in the description.
+ */
+static int read_memtune(struct hv *hv, virConnectPtr conn, struct hv_event *event, virDomainPtr dom,
+	struct hv_info *info)
+{
+	int persistent = hv->calls->domain_is_persistent(dom), r;
+	struct hv_knobs knobs;
+
+	if (persistent < 0) {
+		lv_failed(hv, conn, event, "reading the domain's configuration");
+		return event->error;
+	}
+	if (!persistent)
+		return 0;
+	r = read_configured(hv, conn, event, dom, &knobs);
+	if (r < 0)
+		return r;
 	if (knobs.has_soft_limit) {
 		hv_knobs_clear(&info->memtune);
 		info->memtune = knobs;
@@ -577,13 +590,26 @@ static void set_target(struct hv *hv, virConnectPtr conn, struct hv_event *event
 			"this libvirt sets memory without flags only: that is used");
 }
 
-/* For a domain whose configuration says the limit too: it is still known then. */
+/* For a domain whose configuration says a limit too: it is what counts then. */
 static void unthrottle(struct hv *hv, virConnectPtr conn, struct hv_event *event, virDomainPtr dom)
 {
 	virTypedParameter limit = { .type = VIR_TYPED_PARAM_ULLONG };
+	int persistent = hv->calls->domain_is_persistent(dom);
+	struct hv_knobs configured;
 
-	if (hv->calls->domain_is_persistent(dom) <= 0) {
+	if (persistent < 0) {
+		lv_failed(hv, conn, event, "reading the domain's configuration");
+		return;
+	}
+	if (!persistent) {
 		lv_fail(event, -EOPNOTSUPP, "a transient domain has no limit but the live one");
+		return;
+	}
+	if (read_configured(hv, conn, event, dom, &configured) < 0)
+		return;
+	if (!configured.has_soft_limit) {
+		lv_fail(event, -EOPNOTSUPP,
+			"the domain's configuration has no limit: the live one is the only one");
 		return;
 	}
 	strcpy(limit.field, VIR_DOMAIN_MEMORY_SOFT_LIMIT);

@@ -94,6 +94,8 @@ static void begin(void)
 {
 	fake_reset();
 	web = fake_add("web");
+	web->has_config_limit = true; /* or its throttle is not lifted */
+	web->config_limit_kib = 4096;
 	hv = NULL;
 }
 

@@ -1190,6 +1190,8 @@ START_TEST(a_throttle_is_lifted_live_where_the_configuration_has_the_limit_too)
 {
 	fake_lock();
 	web->persistent = true;
+	web->has_config_limit = true;
+	web->config_limit_kib = 4096;
 	db->persistent = false;
 	fake_unlock();
 	open_backend();
@@ -1197,6 +1199,29 @@ START_TEST(a_throttle_is_lifted_live_where_the_configuration_has_the_limit_too)
 	ck_assert_str_eq(fake_changes(), "lifted web;");
 	expect_done(ask(HV_UNTHROTTLE, db), -EOPNOTSUPP);
 	ck_assert_str_eq(fake_changes(), "lifted web;");
+}
+END_TEST
+
+/* It would be the soft limit that is gone, not the throttle alone. */
+START_TEST(a_throttle_that_is_the_only_soft_limit_is_not_lifted)
+{
+	struct hv_event event;
+
+	strcpy(web->inside, LIVE_LIMIT);
+	open_backend();
+	expect_done(ask(HV_UNTHROTTLE, web), -EOPNOTSUPP);
+	/* Nor where it cannot be read what the configuration says. */
+	fake_fail(FAKE_PERSISTENT, VIR_ERR_OPERATION_TIMEOUT);
+	expect_done(ask(HV_UNTHROTTLE, web), -ETIMEDOUT);
+	fake_fail(FAKE_PERSISTENT, 0);
+	fake_fail(FAKE_PARAMETERS, VIR_ERR_OPERATION_TIMEOUT);
+	fake_fail(FAKE_XML_INACTIVE, VIR_ERR_OPERATION_TIMEOUT);
+	expect_done(ask(HV_UNTHROTTLE, web), -ETIMEDOUT);
+	fake_fail(FAKE_PARAMETERS, 0);
+	ck_assert_str_eq(fake_changes(), "");
+	event = ask(HV_INFO, web);
+	ck_assert_uint_eq(event.info.memtune.soft_limit, MIB);
+	hv_event_clear(&event);
 }
 END_TEST
 
@@ -1287,6 +1312,7 @@ int main(void)
 		tc, a_libvirt_without_jobs_says_so_once_and_statistics_are_read_all_the_same);
 	tcase_add_test(tc, no_target_is_set_while_a_job_runs_but_for_a_backup);
 	tcase_add_test(tc, a_throttle_is_lifted_live_where_the_configuration_has_the_limit_too);
+	tcase_add_test(tc, a_throttle_that_is_the_only_soft_limit_is_not_lifted);
 	tcase_add_test(tc, job_events_ask_to_look_anew);
 	tcase_add_test(tc, states_that_are_too_much_for_one_message_are_read_one_by_one);
 	tcase_add_test(tc, jobs_that_show_in_a_state_are_listed);
