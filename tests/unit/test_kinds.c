@@ -179,6 +179,21 @@ START_TEST(takeover_lifts_the_live_limit_once_and_only_in_act_mode)
 }
 END_TEST
 
+/* Its statistics are not read, so that no other call takes this one along. */
+START_TEST(takeover_lifts_the_limit_of_a_vm_without_a_balloon_too)
+{
+	struct host_vm *vm = host_vm(0);
+
+	vm->balloon = false;
+	vm->throttle = 512 * MIB;
+	host.config.memtune_takeover = true;
+	host_up();
+	host_run(12 * SECOND);
+	ck_assert_uint_eq(vm->calls[HV_UNTHROTTLE], 1);
+	ck_assert_uint_eq(vm->throttle, 0);
+}
+END_TEST
+
 START_TEST(takeover_in_observe_mode_lifts_nothing)
 {
 	struct host_vm *vm = host_vm(0);
@@ -553,6 +568,7 @@ int main(void)
 		device_without_driver_is_no_donor_and_becomes_one_when_the_driver_comes,
 		throttled_vm_is_shown_with_the_rate_and_one_alarm,
 		takeover_lifts_the_live_limit_once_and_only_in_act_mode,
+		takeover_lifts_the_limit_of_a_vm_without_a_balloon_too,
 		takeover_in_observe_mode_lifts_nothing,
 		job_that_statistics_tell_is_the_state_until_it_ends,
 		outgoing_vm_that_waits_for_its_end_is_migrating_and_not_incoming,
