@@ -149,7 +149,7 @@ struct core_vm {
 	uint64_t moved_at;
 	uint64_t watched;      /* since when they are expected to move */
 	unsigned int readings; /* since then; counted to 2 */
-	bool stats_failing, target_failing, period_failing;
+	bool stats_failing, target_failing, period_failing, lift_failing;
 	uint64_t nr_stats;
 	uint64_t stats_seq; /* the newest target that had returned before they were read */
 
@@ -169,7 +169,8 @@ struct core_vm {
 	uint64_t throttled_from,
 		throttled_at; /* its counter, when it was last looked at, and when */
 	bool said_throttled, said_throttled_hard;
-	bool lifted; /* its throttle, or it could not be: not tried again */
+	bool lifted;	 /* its throttle, or it cannot be: not tried again */
+	bool lift_again; /* it failed, for a while perhaps */
 
 	/* What became of the newest target. */
 	bool has_result;

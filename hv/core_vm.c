@@ -140,11 +140,11 @@ static void end_life(struct core *core, struct core_vm *vm)
 	vm->group = NULL;
 	hv_info_clear(&vm->said);
 	vm->has_info = vm->info_failing = vm->info_again = false;
-	vm->stats_failing = vm->target_failing = vm->period_failing = false;
+	vm->stats_failing = vm->target_failing = vm->period_failing = vm->lift_failing = false;
 	vm->has_stats = vm->actual_known = vm->has_result = vm->cancel = vm->release = false;
 	vm->process = (struct hv_process){ 0 };
 	vm->said_failed = vm->said_contended = vm->said_short = vm->said_silent = false;
-	vm->said_throttled = vm->said_throttled_hard = vm->lifted = false;
+	vm->said_throttled = vm->said_throttled_hard = vm->lifted = vm->lift_again = false;
 	vm->started = vm->throttled_from = vm->throttled_at = 0;
 	vm->kinds = 0;
 	vm->nr_stats = vm->job = 0;
@@ -187,7 +187,7 @@ static void look_at_throttle(struct core *core, struct core_vm *vm, uint64_t now
 	uint64_t rate;
 
 	if (p->throttle == 0) {
-		vm->said_throttled = vm->said_throttled_hard = vm->lifted = false;
+		vm->said_throttled = vm->said_throttled_hard = vm->lifted = vm->lift_again = false;
 		vm->throttled_at = 0;
 		return;
 	}
@@ -493,6 +493,8 @@ static int take_info(
 	vm->period_s = info->stats_period_s;
 	vm->has_info = true;
 	vm->info_failing = false;
+	vm->lifted &= !vm->lift_again;
+	vm->lift_again = false;
 	core_vm_period(core, vm);
 	core_vm_ready(core, vm);
 	core_vm_assess(core, vm, now);
