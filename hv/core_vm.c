@@ -179,6 +179,20 @@ void core_vm_anew(struct core *core, struct core_vm *vm, uint64_t now)
 	core_vm_dirty(core, vm);
 }
 
+static bool may_take_over(const struct core *core, const struct core_vm *vm)
+{
+	return core->config.memtune_takeover && core->config.engine.act && vm->has_info &&
+	       vm->attrs.act;
+}
+
+/* What was wished, and is not ours to do any more. */
+static void drop_takeover(const struct core *core, struct core_vm *vm)
+{
+	if (!vm->lane.want_unthrottle || may_take_over(core, vm))
+		return;
+	vm->lane.want_unthrottle = vm->lifted = false;
+}
+
 /* Throttled by its cgroup: a guest that crawls, and whose host side nobody sees working. */
 static void look_at_throttle(struct core *core, struct core_vm *vm, uint64_t now)
 {
@@ -196,8 +210,7 @@ static void look_at_throttle(struct core *core, struct core_vm *vm, uint64_t now
 			"is throttled: its cgroup has memory.high %s (memtune sets it)",
 			size_format(p->throttle, limit, sizeof(limit)));
 	vm->said_throttled = true;
-	if (core->config.memtune_takeover && core->config.engine.act && vm->has_info &&
-		vm->attrs.act && !vm->lifted) {
+	if (may_take_over(core, vm) && !vm->lifted) {
 		vm->lifted = vm->lane.want_unthrottle = true;
 		core_vm_ready(core, vm);
 	}
@@ -341,13 +354,14 @@ static bool period_is_free(const struct core *core, const struct core_vm *vm)
 	       (vm->period_s == vm->period_set_s && vm->period_s != core->config.stats_period_s);
 }
 
-/* Statistics that are off are switched on, where that is ours to do. */
+/* Statistics that are off are switched on, where that is ours to do: else no more. */
 void core_vm_period(struct core *core, struct core_vm *vm)
 {
 	const struct core_config *config = &core->config;
 	bool may = (config->engine.act && vm->attrs.act) ||
 		   (config->observe_stats && vm->manage != HV_MANAGE_NO);
 
+	vm->lane.want_period = false;
 	if (!may || !vm->has_info || !vm->balloon || !period_is_free(core, vm) ||
 		vm->run != HV_RUNNING || config->stats_period_s == 0)
 		return;
@@ -495,6 +509,7 @@ static int take_info(
 	vm->info_failing = false;
 	vm->lifted &= !vm->lift_again;
 	vm->lift_again = false;
+	drop_takeover(core, vm);
 	core_vm_period(core, vm);
 	core_vm_ready(core, vm);
 	core_vm_assess(core, vm, now);

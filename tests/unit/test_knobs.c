@@ -637,6 +637,54 @@ START_TEST(new_period_is_for_those_whose_old_one_ballast_set)
 }
 END_TEST
 
+/* While its lane is busy wishes wait; what may be done when it is free again is what counts. */
+START_TEST(what_waits_for_a_lane_is_not_called_once_the_configuration_only_observes)
+{
+	struct host_vm *vm = host_vm(0);
+	struct core_config config;
+
+	vm->period_s = 0;
+	vm->throttle = 512 * MIB;
+	host.config.engine.act = false;
+	host.config.memtune_takeover = true;
+	host_up();
+	host_run(3 * SECOND);
+	vm->hangs = true;
+	host_run(2 * SECOND);
+	ck_assert(vm->busy);
+	config = host.config;
+	config.engine.act = true;
+	ck_assert_int_eq(core_set_config(host.core, host.now, &config), 0);
+	host_run(2 * SECOND); /* both are wished */
+	config.engine.act = false;
+	ck_assert_int_eq(core_set_config(host.core, host.now, &config), 0);
+	host_wake(vm);
+	host_run(12 * SECOND);
+	ck_assert_uint_eq(vm->calls[HV_PERIOD], 0);
+	ck_assert_uint_eq(vm->calls[HV_UNTHROTTLE], 0);
+
+	/* Nor those of a VM that is not managed any more. */
+	vm->hangs = true;
+	host_run(2 * SECOND);
+	config.engine.act = true;
+	ck_assert_int_eq(core_set_config(host.core, host.now, &config), 0);
+	host_run(2 * SECOND);
+	vm->metadata = (struct hv_knobs){ .has_manage = true, .manage = HV_MANAGE_OBSERVE };
+	host_event(HV_EVENT_CHANGED, vm);
+	host_wake(vm);
+	host_run(12 * SECOND);
+	ck_assert_uint_eq(vm->calls[HV_PERIOD], 0);
+	ck_assert_uint_eq(vm->calls[HV_UNTHROTTLE], 0);
+
+	/* They are wished anew where that is so again. */
+	vm->metadata.manage = HV_MANAGE_ACT;
+	host_event(HV_EVENT_CHANGED, vm);
+	host_run(12 * SECOND);
+	ck_assert_uint_eq(vm->calls[HV_PERIOD], 1);
+	ck_assert_uint_eq(vm->calls[HV_UNTHROTTLE], 1);
+}
+END_TEST
+
 int main(void)
 {
 	Suite *suite = suite_create("knobs");
@@ -664,6 +712,8 @@ int main(void)
 	tcase_add_test(tc, new_period_is_for_those_whose_old_one_ballast_set);
 	tcase_add_test(tc, bad_new_configuration_changes_nothing);
 	tcase_add_test(tc, what_was_to_be_set_is_not_once_the_configuration_only_observes);
+	tcase_add_test(
+		tc, what_waits_for_a_lane_is_not_called_once_the_configuration_only_observes);
 	suite_add_tcase(suite, tc);
 	sr = srunner_create(suite);
 	srunner_set_tap(sr, "-");
