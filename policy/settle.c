@@ -75,9 +75,12 @@ void settle_cancel(struct engine *e, struct vm *vm, uint64_t target)
 	if (told || vm->owed)
 		end(e, vm);
 	topology_refresh(e, vm);
-	/* What was given back may not have got through: what it has counts beside what it was told.
+	/*
+	 * What was given back may not have got through: what it has counts beside what it was told.
+	 * Of one that is not managed only what runs is ended.
 	 */
-	if (target && (told || (vm->touched && target > pages_min(vm->target, vm->set.actual))))
+	if (target && (told || (vm->attrs.act && vm->touched &&
+				       target > pages_min(vm->target, vm->set.actual))))
 		engine_act(e, vm, target, r);
 }
 
