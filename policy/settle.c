@@ -330,8 +330,8 @@ void settle_vm(struct engine *e, struct vm *vm)
 {
 	if (vm->ask.on)
 		settle_ask(e, vm);
-	if (!vm->rested && !vm->ask.on && !vm->hung && vm_knows(&vm->sample, VM_ACTUAL) &&
-		e->now >= vm->rest_since + e->config.rest_us) {
+	if (!vm->rested && !vm->ask.on && !vm->hung && vm->state != ENGINE_VM_NOT_ANSWERING &&
+		vm_knows(&vm->sample, VM_ACTUAL) && e->now >= vm->rest_since + e->config.rest_us) {
 		vm->rested = true;
 		settle_rest(e, vm);
 	}
