@@ -221,6 +221,20 @@ static int list_in_bulk(struct hv *hv, virConnectPtr conn, struct hv_event *even
 	return r;
 }
 
+/*
+ * 0: it has gone meanwhile, or is not ours to see. Else there is no list: one that others are
+ * missing from would say that they have gone.
+ */
+static int left_out(struct hv *hv, virConnectPtr conn, struct hv_event *event)
+{
+	int r = last_error(hv);
+
+	if (r == -ENOENT || r == -EACCES)
+		return 0;
+	lv_failed(hv, conn, event, "reading a domain's state");
+	return event->error;
+}
+
 static int list_one_by_one(struct hv *hv, virConnectPtr conn, struct hv_event *event)
 {
 	virDomainPtr *domains;
@@ -235,9 +249,10 @@ static int list_one_by_one(struct hv *hv, virConnectPtr conn, struct hv_event *e
 	for (int i = 0; i < nr; i++) {
 		int state, reason;
 
-		/* One that has gone meanwhile is left out. */
 		if (r == 0 && hv->calls->domain_get_state(domains[i], &state, &reason, 0) == 0)
 			r = add_listed(hv, event, domains[i], state, reason);
+		else if (r == 0)
+			r = left_out(hv, conn, event);
 		hv->calls->domain_free(domains[i]);
 	}
 	free(domains);
@@ -281,6 +296,7 @@ static void list(struct hv *hv, virConnectPtr conn, struct hv_event *event)
 	}
 	/* Too much for one message: handles and states are small, one by one. */
 	if (r == -EMSGSIZE) {
+		drop_listed(event);
 		free(event->message);
 		event->message = NULL;
 		event->error = 0;

@@ -242,6 +242,26 @@ START_TEST(states_are_read_one_by_one_where_there_is_no_bulk_and_it_is_said_once
 }
 END_TEST
 
+START_TEST(states_that_cannot_be_read_one_by_one_are_no_list_of_nobody)
+{
+	struct hv_event event;
+
+	open_backend();
+	fake_fail(FAKE_ALL_STATS, VIR_ERR_NO_SUPPORT);
+	fake_fail(FAKE_STATE, VIR_ERR_OPERATION_TIMEOUT);
+	event = ask(HV_LIST, NULL);
+	ck_assert_int_eq(event.error, -ETIMEDOUT);
+	ck_assert(strstr(event.message, "reading a domain's state: made up"));
+	hv_event_clear(&event);
+	/* Those that have gone meanwhile are left out. */
+	fake_fail(FAKE_STATE, VIR_ERR_NO_DOMAIN);
+	event = ask(HV_LIST, NULL);
+	ck_assert_int_eq(event.error, 0);
+	ck_assert_uint_eq(event.listed.nr, 0);
+	hv_event_clear(&event);
+}
+END_TEST
+
 START_TEST(no_domains_is_a_list_too)
 {
 	struct hv_event event;
@@ -1319,6 +1339,7 @@ int main(void)
 	tcase_add_test(tc, all_uris_of_libvirt_are_taken_but_xens);
 	tcase_add_test(tc, active_domains_are_listed_with_their_states);
 	tcase_add_test(tc, states_are_read_one_by_one_where_there_is_no_bulk_and_it_is_said_once);
+	tcase_add_test(tc, states_that_cannot_be_read_one_by_one_are_no_list_of_nobody);
 	tcase_add_test(tc, no_domains_is_a_list_too);
 	tcase_add_test(tc, processes_are_those_of_the_last_list);
 	tcase_add_test(tc, the_soft_limit_is_the_inactive_configurations_else_the_live_one);
