@@ -692,6 +692,27 @@ static int prepare_element(struct hv *hv, virConnectPtr conn, struct hv_event *e
 }
 
 /*
+ * The stored configuration as it was, after the live one could not be written. Where that fails too
+ * half of the change stands, and the answer says so.
+ */
+static void take_back(
+	struct hv *hv, struct hv_event *event, virDomainPtr dom, const struct element *config)
+{
+	char *message;
+
+	if (hv->calls->domain_set_metadata(dom, VIR_DOMAIN_METADATA_ELEMENT, config->old,
+		    config->old ? MEMORY_KEY : NULL, DOMXML_MEMORY_NS, config->flags) == 0)
+		return;
+	/* First, for what comes behind may be cut off. */
+	if (asprintf(&message,
+		    "the stored configuration has the change and it could not be taken back; %s",
+		    event->message ? event->message : "writing the live metadata") < 0)
+		return;
+	free(event->message);
+	event->message = message;
+}
+
+/*
  * Where it runs, and in the stored configuration. All is read and computed before anything is
  * written, and what was written is taken back where the rest cannot be.
  */
@@ -715,9 +736,7 @@ static void change_knobs(struct hv *hv, virConnectPtr conn, struct hv_event *eve
 		write_element(hv, conn, event, dom, live.flags | config.flags, live.new);
 	} else if (write_element(hv, conn, event, dom, config.flags, config.new) == 0 &&
 		   write_element(hv, conn, event, dom, live.flags, live.new) < 0) {
-		/* What this says is no news. */
-		hv->calls->domain_set_metadata(dom, VIR_DOMAIN_METADATA_ELEMENT, config.old,
-			config.old ? MEMORY_KEY : NULL, DOMXML_MEMORY_NS, config.flags);
+		take_back(hv, event, dom, &config);
 	}
 out:
 	free(live.old);

@@ -584,6 +584,32 @@ START_TEST(knobs_go_into_the_live_element_and_the_stored_one_each_as_it_is)
 }
 END_TEST
 
+START_TEST(half_a_change_of_knobs_that_cannot_be_taken_back_is_said)
+{
+	struct hv_knobs_change change = { .set = { .has_low = true, .low = MIB } };
+	struct hv_call call;
+	struct hv_event event;
+
+	strcpy(web->memory[0], "<memory max='2GiB'/>");
+	strcpy(web->memory[1], "<memory max='4GiB'/>");
+	open_backend();
+	event = ask(HV_STATS, web); /* the worker is connected now */
+	hv_event_clear(&event);
+	fake_fail(FAKE_SET_METADATA, VIR_ERR_OPERATION_INVALID);
+	/* Looking it up, whether it is persistent, both elements, writing one: and back. */
+	fake_fail_nth(6);
+	call = make(HV_KNOBS, web);
+	call.change = &change;
+	ck_assert_int_eq(hv_libvirt.submit(hv, &call), 0);
+	event = answer_to(call.token);
+	ck_assert(fake_failed_nth());
+	ck_assert_int_eq(event.error, -ESRCH);
+	ck_assert(strstr(event.message, "could not be taken back; writing the metadata"));
+	ck_assert_str_eq(web->memory[1], "<memory max=\"4GiB\" low=\"1MiB\"/>");
+	hv_event_clear(&event);
+}
+END_TEST
+
 START_TEST(knobs_of_a_transient_domain_are_live_only)
 {
 	struct hv_knobs_change change = { .set = { .has_soft_limit = true,
@@ -1350,6 +1376,7 @@ int main(void)
 	tcase_add_test(tc, a_description_that_is_garbage_is_an_error);
 	tcase_add_test(tc, statistics_are_bytes_and_unknown_ones_are_not_known);
 	tcase_add_test(tc, knobs_go_into_the_live_element_and_the_stored_one_each_as_it_is);
+	tcase_add_test(tc, half_a_change_of_knobs_that_cannot_be_taken_back_is_said);
 	tcase_add_test(tc, knobs_of_a_transient_domain_are_live_only);
 	tcase_add_test(tc, the_period_is_set_live);
 	tcase_add_test(tc, the_ceiling_is_recorded_before_the_target_and_only_when_it_is_another);
