@@ -440,10 +440,17 @@ static void change_group(struct core *core, struct core_vm *vm, struct core_grou
 	vm->lane.applied_seq = vm->stats_seq = vm->process_seq = 0;
 }
 
-/*
- * Resolves what its sources say, and finds its group, with a reference. A min that it had already
- * is no larger for being said again.
- */
+uint64_t core_vm_min_room(struct core *core, struct core_vm *vm, const struct core_group *group)
+{
+	uint64_t booked = vm->min_booked, room;
+
+	book_min(vm, 0); /* what others leave */
+	room = core_min_room(core, group);
+	book_min(vm, booked);
+	return vm->min_checked ? pages_max(room, booked) : room;
+}
+
+/* Resolves what its sources say, and finds its group, with a reference. */
 static int resolve(struct core *core, struct core_vm *vm, const struct hv_info *info,
 	struct core_resolved *ret_resolved, struct core_group **ret_group)
 {
@@ -456,10 +463,7 @@ static int resolve(struct core *core, struct core_vm *vm, const struct hv_info *
 	r = find_group(core, ret_resolved->group, &group);
 	if (r < 0)
 		return r;
-	vm->min_room = core_min_room(core, group);
-	if (vm->group == group)
-		vm->min_room += vm->min_booked;
-	vm->min_room = pages_max(vm->min_room, vm->min_booked);
+	vm->min_room = core_vm_min_room(core, vm, group);
 	if (ret_resolved->knobs.min > vm->min_room)
 		core_resolve(&core->config, info, vm->min_room, ret_resolved);
 	*ret_group = group;
@@ -478,6 +482,8 @@ static int take_info(
 	if (r < 0)
 		return r;
 	change_group(core, vm, group);
+	vm->min_checked =
+		core->pool.known || (vm->min_checked && resolved.knobs.min <= vm->min_booked);
 	book_min(vm, resolved.knobs.min);
 	say_description(core, vm, &resolved);
 	say_problem(core, vm, resolved.problem);

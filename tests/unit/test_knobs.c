@@ -398,6 +398,31 @@ START_TEST(newest_min_that_brings_the_sum_over_the_pool_is_refused_loudly)
 }
 END_TEST
 
+START_TEST(min_that_was_taken_while_the_pool_was_not_known_is_looked_at_once_it_is)
+{
+	const struct hv_knobs knobs = { .has_min = true, .min = 40 * GIB };
+	struct host_vm *a = host_vm(0), *b = host_vm(1);
+
+	a->maximum = b->maximum = 48 * GIB;
+	a->metadata = b->metadata = knobs;
+	host.config.pool_host = true;
+	host.host_error = -EIO;
+	host_up();
+	host_run(3 * SECOND);
+	ck_assert_uint_eq(host_item(a)->knobs.min, PAGES(40 * GIB));
+	ck_assert_uint_eq(host_item(b)->knobs.min, PAGES(40 * GIB));
+	host.host_error = 0; /* 64 GiB, and 2 GiB of them are the host's own */
+	host_run(12 * SECOND);
+	ck_assert_uint_eq(host_item(a)->knobs.min + host_item(b)->knobs.min, PAGES(40 * GIB));
+	/* Who has it keeps it, also while the pool is not known once more. */
+	host.host_error = -EIO;
+	host_run(12 * SECOND);
+	host.host_error = 0;
+	host_run(12 * SECOND);
+	ck_assert_uint_eq(host_item(a)->knobs.min + host_item(b)->knobs.min, PAGES(40 * GIB));
+}
+END_TEST
+
 START_TEST(min_of_a_group_counts_as_far_as_it_is_over_those_of_its_vms)
 {
 	struct core_group_knobs groups[] = {
@@ -704,6 +729,7 @@ int main(void)
 	tcase_add_test(tc, memtunes_soft_limit_is_rounded_up_to_pages);
 	tcase_add_test(tc, view_has_every_knob_with_its_source_and_warns_of_what_does_nothing);
 	tcase_add_test(tc, newest_min_that_brings_the_sum_over_the_pool_is_refused_loudly);
+	tcase_add_test(tc, min_that_was_taken_while_the_pool_was_not_known_is_looked_at_once_it_is);
 	tcase_add_test(tc, min_of_a_group_counts_as_far_as_it_is_over_those_of_its_vms);
 	tcase_add_test(tc, renamed_vm_loses_the_rule_of_its_name_and_who_has_the_name_gets_it);
 	tcase_add_test(tc, rename_is_enough_without_a_new_description);
