@@ -354,12 +354,20 @@ static void on_target(
 
 static void on_unthrottle(struct core *core, struct core_vm *vm, const struct hv_event *event)
 {
-	if (event->error)
+	if (event->error == -EOPNOTSUPP) {
 		core_say(core, CORE_LOG_WARNING, vm, "its throttle cannot be lifted: %s",
 			core_error_text(event));
-	else
-		core_say(core, CORE_LOG_NOTICE, vm,
-			"its live memtune limit was lifted; the configured one is left");
+		return;
+	}
+	/* With the next description: see take_info(). */
+	vm->lift_again = event->error;
+	if (event->error) {
+		call_failed(core, vm, &vm->lift_failing, event, "its throttle cannot be lifted");
+		return;
+	}
+	vm->lift_failing = false;
+	core_say(core, CORE_LOG_NOTICE, vm,
+		"its live memtune limit was lifted; the configured one is left");
 }
 
 /* Asked of another life, or under another id. The first id comes only when all is known. */

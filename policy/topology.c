@@ -399,6 +399,11 @@ static void new_state(struct engine *e, struct vm *vm, enum engine_vm_state stat
 		vm->sample.known &= ~(unsigned int)VM_FIGURES_PROCESS;
 	if (engine_state_row(state)->fixed)
 		vm->known = false;
+	/* What it was told before it hung may move it only now: that is nobody's wish. */
+	if (old == ENGINE_VM_NOT_ANSWERING) {
+		vm->rested = false;
+		vm->rest_since = e->now;
+	}
 	if (state == ENGINE_VM_NOT_ANSWERING)
 		settle_hung(e, vm);
 	else if (old == ENGINE_VM_NOT_ANSWERING && vm->hung)

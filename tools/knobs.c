@@ -175,8 +175,7 @@ static int wait_for_set(struct client *client, uint64_t set, const char *name)
 	if (!strcmp(text(params, "state"), "done"))
 		status = EXIT_SUCCESS;
 	else
-		status = ctl_fail(
-			CTL_FAILED, "%s: nothing was set: %s", name, text(params, "message"));
+		status = ctl_fail(CTL_FAILED, "%s: not set: %s", name, text(params, "message"));
 	json_object_put(params);
 	return status;
 }

@@ -436,6 +436,28 @@ START_TEST(a_guest_that_is_not_managed_is_not_asked_once_more)
 }
 END_TEST
 
+/* Its ceiling may be on record still, of when it was managed. */
+START_TEST(a_guest_that_is_not_managed_is_told_nothing_when_it_starts_over)
+{
+	const struct engine_change cancel = { .type = ENGINE_VM_CANCEL, .id = 2 };
+
+	setup_pool(MIB(1000));
+	capped(2, MIB(500), MIB(300), &none);
+	w.changes[0].attrs.act = false;
+	world_ticks(&w, 2);
+	world_state(&w, 2, ENGINE_VM_ARRIVING); /* rebooted */
+	world_change(&w, &cancel);
+	world_ticks(&w, 5);
+	world_state(&w, 2, ENGINE_VM_RUNNING); /* resumed */
+	world_change(&w, &cancel);
+	world_ticks(&w, 100);
+	world_state(&w, 2, ENGINE_VM_ARRIVING);
+	world_change(&w, &cancel);
+	world_ticks(&w, 5);
+	ck_assert_uint_eq(world_vm(&w, 2)->commands, 0);
+}
+END_TEST
+
 START_TEST(a_rest_above_the_ceiling_is_neither_promised_nor_taken_away)
 {
 	setup_pool(MIB(1000));
@@ -892,6 +914,7 @@ int main(void)
 	tcase_add_test(t, a_rest_less_than_a_granule_above_the_target_is_at_the_target);
 	tcase_add_test(t, what_is_asked_once_more_is_not_below_a_min_that_was_raised);
 	tcase_add_test(t, a_guest_that_is_not_managed_is_not_asked_once_more);
+	tcase_add_test(t, a_guest_that_is_not_managed_is_told_nothing_when_it_starts_over);
 	tcase_add_test(t, a_rest_above_the_ceiling_is_neither_promised_nor_taken_away);
 	tcase_add_test(t, many_capped_guests_share_what_is_too_little_for_each_of_them);
 	tcase_add_test(t, a_refusal_of_the_last_gift_is_not_forgotten);
