@@ -6,6 +6,8 @@
  */
 #include <config.h>
 
+#include <errno.h>
+
 #include "policy/engine_internal.h"
 
 #define SECOND UINT64_C(1000000)
@@ -252,10 +254,21 @@ static void settle_ask(struct engine *e, struct vm *vm)
 		failed(e, vm);
 }
 
+/* The connection was lost, a job was in the way, it was dropped: the guest was not even asked. */
+static bool never_reached(int error)
+{
+	return error == -ENOTCONN || error == -EBUSY || error == -ECANCELED;
+}
+
 void settle_result(struct engine *e, struct vm *vm, const struct engine_result *result)
 {
 	if (!result->error || result->seq != vm->seq)
 		return;
+	if (vm->ask.on && never_reached(result->error)) {
+		vm->failed_until = e->now + e->config.hold_us;
+		settle_cancel(e, vm, vm->set.actual);
+		return;
+	}
 	if (vm->ask.on) {
 		failed(e, vm); /* nothing will come of it */
 		return;
