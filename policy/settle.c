@@ -254,12 +254,20 @@ static void settle_ask(struct engine *e, struct vm *vm)
 		failed(e, vm);
 }
 
+/*
+ * The connection was lost, a job was in the way, it was dropped: the guest was not even asked, has
+ * not failed, and may be asked anew.
+ */
+static bool never_reached(int error)
+{
+	return error == -ENOTCONN || error == -EBUSY || error == -ECANCELED;
+}
+
 void settle_result(struct engine *e, struct vm *vm, const struct engine_result *result)
 {
 	if (!result->error || result->seq != vm->seq)
 		return;
-	if (vm->ask.on && (result->error == -ENOTCONN || result->error == -EBUSY)) {
-		/* It never got to the guest, which has not failed: it may be asked anew. */
+	if (vm->ask.on && never_reached(result->error)) {
 		settle_cancel(e, vm, 0);
 		vm->target = vm->set.actual;
 		return;

@@ -246,6 +246,34 @@ static uint64_t asked_after(unsigned int seconds)
 	return asked;
 }
 
+/* libvirtd went, or a snapshot began: what the guest can give is what it could before. */
+START_TEST(a_target_that_never_reached_its_guest_is_no_failure_of_it)
+{
+	static const int errors[] = { -ENOTCONN, -EBUSY, -ECANCELED };
+
+	for (size_t i = 0; i < sizeof(errors) / sizeof(errors[0]); i++) {
+		struct reclaim_plan plan;
+
+		if (i > 0)
+			world_close(&w);
+		squeeze();
+		for (unsigned int tick = 0; tick < 5 && !world_action(&w, 2); tick++)
+			world_tick(&w);
+		ck_assert_ptr_nonnull(world_action(&w, 2));
+		world_vm(&w, 2)->pending_seq = 0;
+		w.results[w.nr_results++] = (struct engine_result){
+			.id = 2, .seq = world_action(&w, 2)->seq, .error = errors[i]
+		};
+		world_tick(&w);
+		ck_assert_int_ne(world_view(&w, 2).hold, RECLAIM_HOLD_FAILED);
+		ck_assert_uint_eq(world_view(&w, 2).failures, 0);
+		world_ticks(&w, 110);
+		ck_assert_int_eq(engine_plan(w.engine, 2, MIB(100), &plan), 0);
+		ck_assert_uint_ge(plan.gain, MIB(99));
+	}
+}
+END_TEST
+
 START_TEST(no_guest_is_asked_faster_than_its_rate)
 {
 	squeeze();
@@ -406,6 +434,7 @@ int main(void)
 	tcase_add_test(t, a_cut_that_goes_on_after_a_hang_and_a_pause_is_nobodys_wish);
 	tcase_add_test(t, a_release_that_is_refused_is_tried_again);
 	tcase_add_test(t, a_guest_that_was_never_touched_is_released_without_a_command);
+	tcase_add_test(t, a_target_that_never_reached_its_guest_is_no_failure_of_it);
 	tcase_add_test(t, no_guest_is_asked_faster_than_its_rate);
 	tcase_add_test(t, all_guests_together_are_asked_no_faster_than_the_hosts_rate);
 	tcase_add_test(t, a_rate_below_a_granule_still_asks_a_granule_now_and_then);
