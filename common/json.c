@@ -8,6 +8,16 @@
 #include <limits.h>
 #include <string.h>
 
+/* -1: it is none. */
+static int hex_digit(char c)
+{
+	if (c >= '0' && c <= '9')
+		return c - '0';
+	if (c >= 'a' && c <= 'f')
+		return c - 'a' + 10;
+	return c >= 'A' && c <= 'F' ? c - 'A' + 10 : -1;
+}
+
 /* The code of the \u escape at text; UINT32_MAX: it is none. */
 static uint32_t escape_code(const char *text, size_t length)
 {
@@ -16,13 +26,11 @@ static uint32_t escape_code(const char *text, size_t length)
 	if (length < 6 || text[0] != '\\' || text[1] != 'u')
 		return UINT32_MAX;
 	for (size_t i = 2; i < 6; i++) {
-		static const char digits[] = "0123456789abcdef";
-		char c = text[i] >= 'A' && text[i] <= 'F' ? (char)(text[i] - 'A' + 'a') : text[i];
-		const char *digit = memchr(digits, c, 16);
+		int digit = hex_digit(text[i]);
 
-		if (!digit)
+		if (digit < 0)
 			return UINT32_MAX;
-		code = code << 4 | (uint32_t)(digit - digits);
+		code = code << 4 | (uint32_t)digit;
 	}
 	return code;
 }
