@@ -292,6 +292,7 @@ void core_slept(struct core *core, uint64_t now)
 			vm->lane.since = now;
 		core_vm_assess(core, vm, now);
 	}
+	core_look_anew(core);
 	core->list.wake = core->process.wake = core->host.wake = true;
 	core->resync_due = now;
 }

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
  * Which calls are submitted, and when. Listing, processes and host have a rhythm of their own and
- * never hang. VMs' calls share HV_WORKERS places, those with a target first; a call that hangs
- * keeps its place, and with HV_MAX_HUNG of them no other VM's call is made until one returns.
+ * never hang. VMs' calls share HV_MAX_HUNG places, those with a target first: any of them may hang,
+ * and keeps its place then. With all of them hung no other VM's call is made until one returns.
  */
 #include <config.h>
 
@@ -122,9 +122,19 @@ static struct core_slot *free_slot(const struct core *core)
 	return core_slot_find((struct core *)core, 0);
 }
 
+static size_t out(const struct core *core)
+{
+	size_t nr = 0;
+
+	for (size_t i = 0; i < HV_WORKERS; i++)
+		nr += core->slots[i].token != 0;
+	return nr;
+}
+
+/* Hosts lose all their QEMUs in one moment, with the storage under them: all that is out hangs. */
 static bool may_call(const struct core *core)
 {
-	return core->connected && core_hung(core) < HV_MAX_HUNG && free_slot(core);
+	return core->connected && out(core) < HV_MAX_HUNG;
 }
 
 uint64_t core_calls_due(const struct core *core)

@@ -354,12 +354,30 @@ static void on_target(
 
 static void on_unthrottle(struct core *core, struct core_vm *vm, const struct hv_event *event)
 {
-	if (event->error)
+	if (event->error == -EOPNOTSUPP) {
 		core_say(core, CORE_LOG_WARNING, vm, "its throttle cannot be lifted: %s",
 			core_error_text(event));
-	else
-		core_say(core, CORE_LOG_NOTICE, vm,
-			"its live memtune limit was lifted; the configured one is left");
+		return;
+	}
+	/* With the next description: see take_info(). */
+	vm->lift_again = event->error;
+	if (event->error) {
+		call_failed(core, vm, &vm->lift_failing, event, "its throttle cannot be lifted");
+		return;
+	}
+	vm->lift_failing = false;
+	core_say(core, CORE_LOG_NOTICE, vm,
+		"its live memtune limit was lifted; the configured one is left");
+}
+
+/* Asked of another life, or under another id. The first id comes only when all is known. */
+static bool is_of_before(const struct core_slot *slot)
+{
+	const struct core_vm *vm = slot->vm;
+
+	if (slot->life != vm->life && (slot->id == 0 || vm->lane.call.type == HV_STATS))
+		return true;
+	return slot->id != 0 && slot->id != vm->id;
 }
 
 static void on_answer(
@@ -388,8 +406,8 @@ static void on_answer(
 
 	if (lane->call.type == HV_KNOBS) {
 		/* done above, whatever life it was asked in */
-	} else if (slot->id != vm->id || (lane->call.type == HV_STATS && slot->life != vm->life)) {
-		/* Of before: not believed, and asked anew where it was a question. */
+	} else if (is_of_before(slot)) {
+		/* Not believed, and asked anew where it was a question. */
 		lane->applied_seq = applied;
 		lane->want_info |= lane->call.type == HV_INFO;
 		lane->want_stats |= lane->call.type == HV_STATS;
@@ -435,6 +453,7 @@ static void on_down(struct core *core, uint64_t now, const struct hv_event *even
 			core->backend, why);
 	core->said_unreachable = true;
 	core->connected = false;
+	core_look_anew(core);
 	drop_all_targets(core);
 	HASH_ITER (hh, core->vms, vm, next) {
 		core_vm_forget_stats(vm, now);

@@ -117,6 +117,7 @@ struct core_vm {
 	struct hv_info said;	  /* where has_info: the last description, to resolve it again */
 	uint64_t min_booked;	  /* pages, in the sums of group and those above it */
 	uint64_t min_room;	  /* what its min was resolved with */
+	bool min_checked;	  /* there was room for it in a pool that was known */
 	bool info_again;	  /* could not be kept: read it anew */
 	struct memcg_knobs knobs; /* resolved */
 	struct engine_vm_attrs attrs;
@@ -151,7 +152,7 @@ struct core_vm {
 	uint64_t moved_at;
 	uint64_t watched;      /* since when they are expected to move */
 	unsigned int readings; /* since then; counted to 2 */
-	bool stats_failing, target_failing, period_failing;
+	bool stats_failing, target_failing, period_failing, lift_failing;
 	uint64_t nr_stats;
 	uint64_t stats_seq; /* the newest target that had returned before they were read */
 
@@ -171,7 +172,8 @@ struct core_vm {
 	uint64_t throttled_from,
 		throttled_at; /* its counter, when it was last looked at, and when */
 	bool said_throttled, said_throttled_hard;
-	bool lifted; /* its throttle, or it could not be: not tried again */
+	bool lifted;	 /* its throttle, or it cannot be: not tried again */
+	bool lift_again; /* it failed, for a while perhaps */
 
 	/* What became of the newest target. */
 	bool has_result;
@@ -263,8 +265,9 @@ struct core {
 
 	uint64_t now;
 	bool connected;
-	bool settled;	    /* every VM found at the first listing was looked at, or had its time */
-	uint64_t listed_at; /* of the first listing; 0: none yet */
+	bool settled; /* every VM found at the first listing was seen, or had its time */
+	bool blind;   /* was settled before an outage or a sleep: no tick before it is again */
+	uint64_t listed_at;    /* of the first listing, also after those; 0: none yet */
 	bool said_unreachable; /* and why: said once until it is reached */
 	bool listed;	       /* at least once: who comes now has come while we watch */
 
@@ -349,6 +352,11 @@ void core_vm_drop_target(struct core *core, struct core_vm *vm, int error);
 /* What the VM costs the host, bytes; UINT64_MAX: not known. */
 uint64_t core_vm_usage(const struct core_vm *vm);
 void core_vm_actual(struct core_vm *vm, uint64_t actual);
+/*
+ * How large its min may be in group. One that it had already, and for which there was room, is no
+ * larger for being said again.
+ */
+uint64_t core_vm_min_room(struct core *core, struct core_vm *vm, const struct core_group *group);
 void core_vm_due(struct core *core, struct core_vm *vm, uint64_t now);
 void core_vm_period(struct core *core, struct core_vm *vm);
 
@@ -391,6 +399,8 @@ uint64_t core_min_room(const struct core *core, const struct core_group *group);
 /* core_tick.c */
 int core_tick(struct core *core, uint64_t now);
 uint64_t core_tick_due(const struct core *core);
+/* What is known is old: nothing is decided before all is seen again. */
+void core_look_anew(struct core *core);
 void core_input_free(struct core_input *input);
 
 /* core_calls.c */

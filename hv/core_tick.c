@@ -223,9 +223,33 @@ static int tell_vm(struct core *core, struct core_vm *vm, struct core_input *inp
 	return r;
 }
 
+/* Its process was looked at, and its statistics move, or it is known that they do not. */
+static bool is_seen(const struct core *core, const struct core_vm *vm, uint64_t now)
+{
+	const struct lane *lane = &vm->lane;
+	bool on = vm->period_s > 0 || lane->want_period ||
+		  (lane->busy && lane->call.type == HV_PERIOD);
+
+	if (!vm->looked)
+		return false;
+	if (lane->late || vm->info_failing)
+		return true;
+	if (!vm->has_info)
+		return false;
+	if (!vm->balloon || !on || vm->run != HV_RUNNING || vm->arriving || vm->stats_failing)
+		return true;
+	return core_vm_fresh(core, vm, now) || core_vm_watched(core, vm, now);
+}
+
+/* A VM that is not seen by then is not waited for. */
+static uint64_t seen_by(const struct core *core)
+{
+	return core->listed_at + core->config.lane_us + CORE_STALE_PERIODS * core->config.vm_us;
+}
+
 /*
- * Whether the picture of the host is whole: until then the pool is not known, and nothing is
- * decided on what is left out.
+ * Whether the picture of the host is whole: until then nothing is decided, or those whose
+ * statistics come first would give for those whose come a moment later.
  */
 static bool all_seen(const struct core *core, uint64_t now)
 {
@@ -233,12 +257,20 @@ static bool all_seen(const struct core *core, uint64_t now)
 
 	if (!core->listed_at)
 		return false;
-	if (now >= core->listed_at + core->config.lane_us)
+	if (now >= seen_by(core))
 		return true;
 	HASH_ITER (hh, core->vms, vm, next)
-		if (!vm->gone && !vm->looked)
+		if (!vm->gone && !is_seen(core, vm, now))
 			return false;
 	return true;
+}
+
+void core_look_anew(struct core *core)
+{
+	core->blind |= core->settled;
+	core->settled = false;
+	core->listed_at = 0;
+	core->pool_changed = true;
 }
 
 static int build(struct core *core, struct core_input *input)
@@ -462,6 +494,10 @@ uint64_t core_tick_due(const struct core *core)
 
 	if (!core->ticked)
 		return 0;
+	if (core->blind && (!core->connected || !core->listed_at))
+		return CORE_NEVER;
+	if (core->blind && !all_seen(core, core->now))
+		return seen_by(core);
 	if (core->changed)
 		due = soonest < due ? soonest : due;
 	if (core->engine_next < due)
@@ -477,6 +513,7 @@ int core_tick(struct core *core, uint64_t now)
 	int r;
 
 	core->ticked = true;
+	core->blind = false;
 	core->last_tick = now;
 	if (!core->settled)
 		core->settled = all_seen(core, now);

@@ -201,8 +201,9 @@ enum hv_call_type {
 	HV_UNTHROTTLE,
 	/*
 	 * Changes ballast's own element: where the VM runs, and in its stored configuration where
-	 * it has one; whole or not at all. -EINVAL, and nothing was written: min would be over
-	 * max. Never anything else of the configuration. DONE
+	 * it has one; whole or not at all, as far as the hypervisor lets what was written be taken
+	 * back: where it does not, the message says what stands. -EINVAL, and nothing was written:
+	 * min would be over max. Never anything else of the configuration. DONE
 	 */
 	HV_KNOBS,
 	HV_PROCESS, /* of all VMs that are not off, together: HV_EVENT_PROCESS. Never hangs. */
@@ -223,9 +224,10 @@ struct hv_call {
 };
 
 /*
- * Of VMs' calls (all but LIST, INFO, PROCESS and HOST) no more than HV_WORKERS are out at a time,
- * and with HV_MAX_HUNG of them hung no other is started. libvirtd has twenty workers for all its
- * clients, and each hung call holds one of them.
+ * A backend makes no more than HV_WORKERS of VMs' calls (all but LIST, INFO, PROCESS and HOST) at a
+ * time, and with HV_MAX_HUNG of them hung it starts no other. libvirtd has twenty workers for all
+ * its clients, and each hung call holds one of them. As all that are out may come to hang together,
+ * the core has no more than HV_MAX_HUNG out.
  */
 #define HV_WORKERS  8
 #define HV_MAX_HUNG 4

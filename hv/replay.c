@@ -360,6 +360,28 @@ static bool decided_otherwise(struct replay *replay, int error, const struct eng
 	return false;
 }
 
+static bool same_values(struct replay *replay, const struct record_struct *type, const void *now,
+	size_t nr, const struct array *recorded)
+{
+	if (nr != recorded->nr)
+		return false;
+	for (size_t i = 0; i < nr; i++)
+		if (!record_same(type, (const char *)now + i * type->size,
+			    (const char *)recorded->values + i * type->size, replay->what))
+			return false;
+	return true;
+}
+
+static bool decided_alike(struct replay *replay, int error, const struct engine_output *output)
+{
+	const struct tick *tick = &replay->tick;
+
+	return error == tick->error && output->next == tick->next &&
+	       same_values(replay, &record_action, output->actions, output->nr_actions,
+		       &tick->actions) &&
+	       same_values(replay, &record_event, output->events, output->nr_events, &tick->events);
+}
+
 static int run_tick(struct replay *replay)
 {
 	const struct tick *tick = &replay->tick;
@@ -377,20 +399,21 @@ static int run_tick(struct replay *replay)
 	};
 	struct engine_output output = { 0 };
 	struct replay_result *result = &replay->result;
-	char first[sizeof(result->what)];
 	int error = engine_tick(replay->engine, &input, &output);
 
 	if (error == -ENOMEM && tick->error != error)
 		return error;
 	result->ticks++;
 	result->actions += output.nr_actions;
-	memcpy(first, result->what, sizeof(first));
+	/* Words, for which names are looked for, are of the first that differs alone. */
+	if (result->differing > 0) {
+		result->differing += !decided_alike(replay, error, &output);
+		return 0;
+	}
 	if (!decided_otherwise(replay, error, &output))
 		return 0;
-	if (result->differing++ == 0)
-		result->first_line = replay->line_nr;
-	else
-		memcpy(result->what, first, sizeof(first));
+	result->differing = 1;
+	result->first_line = replay->line_nr;
 	return 0;
 }
 

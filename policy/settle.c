@@ -6,6 +6,8 @@
  */
 #include <config.h>
 
+#include <errno.h>
+
 #include "policy/engine_internal.h"
 
 #define SECOND UINT64_C(1000000)
@@ -75,9 +77,12 @@ void settle_cancel(struct engine *e, struct vm *vm, uint64_t target)
 	if (told || vm->owed)
 		end(e, vm);
 	topology_refresh(e, vm);
-	/* What was given back may not have got through: what it has counts beside what it was told.
+	/*
+	 * What was given back may not have got through: what it has counts beside what it was told.
+	 * Of one that is not managed only what runs is ended.
 	 */
-	if (target && (told || (vm->touched && target > pages_min(vm->target, vm->set.actual))))
+	if (target && (told || (vm->attrs.act && vm->touched &&
+				       target > pages_min(vm->target, vm->set.actual))))
 		engine_act(e, vm, target, r);
 }
 
@@ -253,6 +258,12 @@ void settle_result(struct engine *e, struct vm *vm, const struct engine_result *
 {
 	if (!result->error || result->seq != vm->seq)
 		return;
+	if (vm->ask.on && (result->error == -ENOTCONN || result->error == -EBUSY)) {
+		/* It never got to the guest, which has not failed: it may be asked anew. */
+		settle_cancel(e, vm, 0);
+		vm->target = vm->set.actual;
+		return;
+	}
 	if (vm->ask.on) {
 		failed(e, vm); /* nothing will come of it */
 		return;
@@ -311,6 +322,15 @@ static void settle_rest(struct engine *e, struct vm *vm)
 		vm->contended_until = e->now + e->config.hold_us;
 		engine_event(e, ENGINE_EVENT_CONTENDED, vm->memcg->id, vm->target, (int64_t)actual);
 		vm->target = actual;
+	} else if (actual + granule <= vm->target && e->config.act && vm->attrs.act &&
+		   vm_gives(vm)) {
+		/*
+		 * After a reboot the device still says what the guest's last life had left, until
+		 * the new one's driver is told anything that it has not: a granule less.
+		 */
+		vm->again = false;
+		engine_act(e, vm, vm->target - granule,
+			(struct engine_reason){ .type = ENGINE_AGAIN });
 	} else {
 		vm->again = false;
 	}
@@ -328,6 +348,8 @@ void settle_vm(struct engine *e, struct vm *vm)
 	if (vm->ask.on)
 		settle_ask(e, vm);
 	if (!vm->rested && !vm->ask.on && !vm->hung && vm_knows(&vm->sample, VM_ACTUAL) &&
+		vm->state != ENGINE_VM_ARRIVING && /* nobody is there yet who could rest */
+		vm->state != ENGINE_VM_NOT_ANSWERING &&
 		e->now >= vm->rest_since + e->config.rest_us) {
 		vm->rested = true;
 		settle_rest(e, vm);

@@ -283,12 +283,19 @@ static int set_knobs(struct engine *e, struct memcg *m, const struct memcg_knobs
 	return 0;
 }
 
-/* What was asked by other knobs, of those below or in the group's name, is asked anew, or not. */
-static void cancel_asks(struct engine *e, const struct memcg *below)
+/*
+ * What was asked by other knobs, of those below or in the group's name, is asked anew, or not; and
+ * caps that were left by other knobs are looked at again: who is in excess no more has no cap.
+ */
+static void decide_anew(struct engine *e, const struct memcg *below)
 {
-	for (struct vm *vm = e->busy; vm; vm = vm->busy_next)
-		if (vm_asked(vm) && memcg_is_below(vm->memcg, below))
+	for (struct vm *vm = e->busy; vm; vm = vm->busy_next) {
+		if (!memcg_is_below(vm->memcg, below))
+			continue;
+		if (vm_asked(vm))
 			settle_cancel(e, vm, vm->set.actual);
+		vm->cut |= vm_capped(vm);
+	}
 }
 
 static int change_knobs(struct engine *e, struct memcg *m, const struct memcg_knobs *knobs)
@@ -299,7 +306,7 @@ static int change_knobs(struct engine *e, struct memcg *m, const struct memcg_kn
 	if (r)
 		return r;
 	if (changed)
-		cancel_asks(e, m);
+		decide_anew(e, m);
 	return m->vm ? vm_changed(e, vm_of(m)) : 0;
 }
 
@@ -383,11 +390,20 @@ static void new_state(struct engine *e, struct vm *vm, enum engine_vm_state stat
 	if (state == old)
 		return;
 	vm->state = state;
+	if (state == ENGINE_VM_ARRIVING) { /* where its balloon is tells nothing before it is up */
+		vm->rested = false;
+		vm->rest_since = e->now;
+	}
 	/* All of it may be there from now on, whatever was seen before. */
 	if (engine_state_row(state)->fixed && !engine_state_row(old)->fixed)
 		vm->sample.known &= ~(unsigned int)VM_FIGURES_PROCESS;
 	if (engine_state_row(state)->fixed)
 		vm->known = false;
+	/* What it was told before it hung may move it only now: that is nobody's wish. */
+	if (old == ENGINE_VM_NOT_ANSWERING) {
+		vm->rested = false;
+		vm->rest_since = e->now;
+	}
 	if (state == ENGINE_VM_NOT_ANSWERING)
 		settle_hung(e, vm);
 	else if (old == ENGINE_VM_NOT_ANSWERING && vm->hung)

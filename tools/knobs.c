@@ -141,7 +141,7 @@ int set_option(struct ctl_options *options, const char *option, const char *valu
 	if (knobs[i].list && strcmp(value, "none") != 0 && !is_word(i, value))
 		return ctl_fail(CTL_USAGE, "--%s: '%s' is not %s", option, value, knobs[i].list);
 	if (!knobs[i].list && strcmp(value, "none") != 0)
-		r = size_parse(value, &bytes);
+		r = size_parse_amount(value, &bytes);
 	if (r < 0)
 		return ctl_fail(CTL_USAGE, "--%s: %s", option,
 			size_parse_error(value, r, why, sizeof(why)));
@@ -175,8 +175,7 @@ static int wait_for_set(struct client *client, uint64_t set, const char *name)
 	if (!strcmp(text(params, "state"), "done"))
 		status = EXIT_SUCCESS;
 	else
-		status = ctl_fail(
-			CTL_FAILED, "%s: nothing was set: %s", name, text(params, "message"));
+		status = ctl_fail(CTL_FAILED, "%s: not set: %s", name, text(params, "message"));
 	json_object_put(params);
 	return status;
 }

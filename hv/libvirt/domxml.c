@@ -289,7 +289,7 @@ static void take_size(struct hv_info *info, const char *name, const char *value,
 	} else if (words == LIMIT && !strcmp(value, "max")) {
 		*ret_bytes = HV_UNLIMITED;
 	} else {
-		r = size_parse(value, &bytes);
+		r = size_parse_amount(value, &bytes);
 		if (r < 0) {
 			char why[SIZE_PROBLEM_MAX];
 
@@ -302,7 +302,8 @@ static void take_size(struct hv_info *info, const char *name, const char *value,
 	*ret_has = true;
 }
 
-static void take_group(struct hv_info *info, const char *value)
+/* -ENOMEM: without its group the VM would be put into another. */
+static int take_group(struct hv_info *info, const char *value)
 {
 	struct hv_knobs *knobs = &info->metadata;
 	const char *part = value;
@@ -310,11 +311,11 @@ static void take_group(struct hv_info *info, const char *value)
 
 	if (length > HV_GROUP_MAX) {
 		refuse(info, "group", value, "too long");
-		return;
+		return 0;
 	}
 	if (value[0] != '/') {
 		refuse(info, "group", value, "a path that begins with / is needed");
-		return;
+		return 0;
 	}
 	while (*part && length > 1) {
 		size_t n = strcspn(++part, "/");
@@ -322,12 +323,14 @@ static void take_group(struct hv_info *info, const char *value)
 		if (n == 0 || (n == 1 && part[0] == '.') || (n == 2 && !strncmp(part, "..", 2))) {
 			refuse(info, "group", value,
 				"a path without empty, . and .. parts is needed");
-			return;
+			return 0;
 		}
 		part += n;
 	}
+	free(knobs->group);
 	knobs->group = strdup(value);
 	knobs->has_group = knobs->group;
+	return knobs->group ? 0 : -ENOMEM;
 }
 
 static void take_manage(struct hv_info *info, const char *value)
@@ -353,7 +356,7 @@ static void take_guest_swap(struct hv_info *info, const char *value)
 	info->metadata.has_guest_swap = true;
 }
 
-static void take_attribute(struct hv_info *info, const char *name, const char *value)
+static int take_attribute(struct hv_info *info, const char *name, const char *value)
 {
 	struct hv_knobs *k = &info->metadata;
 
@@ -366,43 +369,51 @@ static void take_attribute(struct hv_info *info, const char *name, const char *v
 	else if (!strcmp(name, "low"))
 		take_size(info, name, value, PROTECTION, &k->has_low, &k->low);
 	else if (!strcmp(name, "group"))
-		take_group(info, value);
+		return take_group(info, value);
 	else if (!strcmp(name, "manage"))
 		take_manage(info, value);
 	else if (!strcmp(name, "guest-swap"))
 		take_guest_swap(info, value);
 	else
 		refuse(info, name, value, "no such attribute");
+	return 0;
 }
 
-static void take_attributes(struct hv_info *info, const xmlNode *memory)
+/* -ENOMEM: what is left out would seem not to be said. */
+static int take_attributes(struct hv_info *info, const xmlNode *memory)
 {
-	for (const xmlAttr *a = memory->properties; a; a = a->next) {
+	int r = 0;
+
+	for (const xmlAttr *a = memory->properties; a && r == 0; a = a->next) {
 		char *value;
 
 		if (a->ns)
 			continue;
 		value = attribute(memory, (const char *)a->name);
-		if (value)
-			take_attribute(info, (const char *)a->name, value);
+		r = value ? take_attribute(info, (const char *)a->name, value) : -ENOMEM;
 		xmlFree(value);
 	}
+	return r;
 }
 
 /* ballast's own element. Two of them contradict each other: libvirt keeps one a namespace. */
-static void take_knobs(struct hv_info *info, const xmlNode *metadata)
+static int take_knobs(struct hv_info *info, const xmlNode *metadata)
 {
 	const xmlNode *memory = child(metadata, "memory", DOMXML_MEMORY_NS);
 	struct hv_knobs *k = &info->metadata;
+	int r;
 
 	if (!memory)
-		return;
-	take_attributes(info, memory);
+		return 0;
+	r = take_attributes(info, memory);
+	if (r < 0)
+		return r;
 	/* Of two words that exclude each other the one that protects the guest holds. */
 	if (k->has_min && k->has_max && k->min > k->max) {
 		k->has_max = false;
 		complain(info, WHERE "max is not used: it is less than min");
 	}
+	return 0;
 }
 
 /* Bad: no ceiling, as if none had been written. */
@@ -418,14 +429,17 @@ static bool ceiling(const xmlNode *node, uint64_t *ret_bytes)
 	return good;
 }
 
-static void take_metadata(struct hv_info *info, const xmlNode *metadata)
+static int take_metadata(struct hv_info *info, const xmlNode *metadata)
 {
 	const xmlNode *note = child(metadata, "ceiling", DOMXML_CEILING_NS);
+	int r = take_knobs(info, metadata);
 
-	take_knobs(info, metadata);
+	if (r < 0)
+		return r;
 	if (note && !ceiling(note, &info->ceiling))
 		complain(
 			info, "metadata <ceiling xmlns='" DOMXML_CEILING_NS "'>: kib is no amount");
+	return 0;
 }
 
 static void take_memtune(struct hv_info *info, const xmlNode *domain)
@@ -550,8 +564,7 @@ static int take_domain(struct hv_info *info, const xmlNode *domain)
 	take_balloon(info, domain);
 	take_kinds(info, domain);
 	take_memtune(info, domain);
-	take_metadata(info, child(domain, "metadata", NULL));
-	return 0;
+	return take_metadata(info, child(domain, "metadata", NULL));
 }
 
 int domxml_parse(const char *xml, struct hv_info *ret_info)
@@ -642,17 +655,17 @@ static int change_element(xmlNode *node, const struct hv_knobs_change *change)
 	return r;
 }
 
-/* min over max is refused where it is set. */
-static bool contradicts_itself(const xmlNode *node)
+/* min over max is refused where it is set: -EINVAL. */
+static int check_element(const xmlNode *node)
 {
 	struct hv_info info = { 0 };
-	bool bad;
+	int r = take_attributes(&info, node);
 
-	take_attributes(&info, node);
-	bad = info.metadata.has_min && info.metadata.has_max &&
-	      info.metadata.min > info.metadata.max;
+	if (r == 0 && info.metadata.has_min && info.metadata.has_max &&
+		info.metadata.min > info.metadata.max)
+		r = -EINVAL;
 	hv_info_clear(&info);
-	return bad;
+	return r;
 }
 
 static int write_node(xmlDoc *doc, xmlNode *node, char **ret_text)
@@ -686,8 +699,8 @@ int domxml_change(const char *element, const struct hv_knobs_change *change, cha
 	if (r < 0)
 		return r == -EBADMSG ? -ENOMEM : r;
 	r = change_element(node, change);
-	if (r == 0 && contradicts_itself(node))
-		r = -EINVAL;
+	if (r == 0)
+		r = check_element(node);
 	if (r == 0 && (node->properties || node->children))
 		r = write_node(doc, node, &text);
 	xmlFreeDoc(doc);

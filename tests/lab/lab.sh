@@ -10,6 +10,9 @@
 #   lab_in CMD...    runs CMD inside the lab's mount namespace
 #   lab_virsh ...    virsh on the lab's libvirtd
 #
+# For lab_up: LAB_HOST_UUID makes it another host than the others, LAB_TIMEOUT lets libvirtd end by
+# itself after so many idle seconds.
+#
 # In $LAB: run/ etc/ lib/ cache/ log/ stand in for /run /etc/libvirt /var/lib/libvirt and so on;
 # libvirtd.log has the monitor's commands; NAME.* belong to the guest NAME; daemon.* to ballastd.
 
@@ -75,11 +78,12 @@ lab_configure() {
 		log_outputs = "1:file:$LAB/libvirtd.log"
 		keepalive_interval = -1
 	EOF
+	[ -z "${LAB_HOST_UUID:-}" ] || echo "host_uuid = \"$LAB_HOST_UUID\"" >>"$LAB/etc/libvirtd.conf"
 }
 
 lab_start_libvirtd() {
 	# shellcheck disable=SC2016 # expanded inside
-	LAB=$LAB unshare -m bash -euc '
+	LAB=$LAB TIMEOUT=${LAB_TIMEOUT:-} unshare -m bash -euc '
 		mount --make-rprivate /
 		bound() {
 			mkdir -p "$2"
@@ -91,12 +95,34 @@ lab_start_libvirtd() {
 		bound log /var/log/libvirt
 		bound run /run
 		exec setsid /usr/sbin/libvirtd --daemon --config /etc/libvirt/libvirtd.conf \
-			--pid-file "$LAB/libvirtd.pid"
+			--pid-file "$LAB/libvirtd.pid" ${TIMEOUT:+--timeout "$TIMEOUT"}
 	' >"$LAB/libvirtd.out" 2>&1 </dev/null || {
 		cat "$LAB/libvirtd.out" >&2
 		die "libvirtd does not start"
 	}
 	wait_for 20 test -S "$LAB/run/libvirt/libvirt-sock" || die "libvirtd has no socket: $LAB/libvirtd.log"
+}
+
+# lab_kill_libvirtd: ends it without a word; guests stay, and the namespace with them.
+lab_kill_libvirtd() {
+	local pid
+	pid=$(<"$LAB/libvirtd.pid")
+	kill -KILL "$pid"
+	wait_for 5 is_gone "$pid" "$LAB"
+}
+
+# lab_restart_libvirtd GUEST: in the namespace that the guest's QEMU is in.
+lab_restart_libvirtd() {
+	local inside
+	inside=$(guest_pid "$1")
+	rm -f "$LAB/libvirtd.pid"
+	nsenter -m -r -w -t "$inside" setsid /usr/sbin/libvirtd --daemon \
+		--config /etc/libvirt/libvirtd.conf --pid-file "$LAB/libvirtd.pid" </dev/null
+	wait_for 20 lab_answers || die "libvirtd does not come back: $LAB/libvirtd.log"
+}
+
+lab_answers() {
+	lab_virsh list >/dev/null 2>&1
 }
 
 lab_in() {

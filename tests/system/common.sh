@@ -29,3 +29,93 @@ sampling() {
 floor_of() {
 	echo $((STORY_MIB[$1] * FLOOR_PERCENT / 100))
 }
+
+# squeeze_pool: configures a pool of what the guests cost now, and SLACK MiB.
+squeeze_pool() {
+	local name cost=0
+	for name in $GUESTS; do
+		cost=$((cost + $(guest_cost "$name")))
+	done
+	daemon_configure $((cost + SLACK))
+}
+
+# cuts NAME MARK: how many balloon commands below its maximum NAME was given since; a granule less,
+# which wakes a balloon after a reboot, is none.
+cuts() {
+	balloon_commands "$2" | awk -v n="$1" -v all="${STORY_MIB[$1]}" '$3 == n && $4 < all - 1' | wc -l
+}
+
+cut_begun() {
+	[ "$(cuts "$1" "$2")" -gt 0 ]
+}
+
+# commands NAME MARK: how many balloon commands NAME was given since.
+commands() {
+	balloon_commands "$2" | awk -v n="$1" '$3 == n' | wc -l
+}
+
+# last_target NAME MARK: the last balloon command to NAME since, MiB; nothing when there was none.
+last_target() {
+	balloon_commands "$2" | awk -v n="$1" '$3 == n { last = $4 } END { if (last) print last }'
+}
+
+# has_actual NAME MIB: the balloon leaves it that.
+has_actual() {
+	[ "$(guest_actual "$1")" = "$2" ]
+}
+
+# changing_commands MARK: what libvirtd sent to a monitor since and does not only read.
+changing_commands() {
+	tail -n +$(($1 + 1)) "$LAB/libvirtd.log" | sed -n '/QEMU_MONITOR_SEND_MSG/s/.*"execute":"\([^"]*\)".*/\1/p' |
+		grep -vE '^(query-.*|qom-get|qom-list)$' || true
+}
+
+# ticks: how often the daemon has decided.
+ticks() {
+	ctl status --format json | jq .ticks
+}
+
+# refill: batch and spare read their files again, so that each has as much to give as at the start.
+refill() {
+	guest batch cache "$STORY_BATCH_CACHE"
+	guest spare cache "$STORY_SPARE_CACHE"
+}
+
+# squeeze MIB: batch has to give for web, which grows by so much; waits until it gave, and rests.
+squeeze() {
+	local mark
+	mark=$(log_mark)
+	guest web grow "$1" "$STORY_RATE"
+	wait_for 30 cut_begun batch "$mark" || true
+	wait_for 30 story_grown || true
+	wait_for 20 story_settled || true
+	wait_for 20 is_capped batch || true
+}
+
+# is_capped NAME: has given what was asked, and not got all of it back.
+is_capped() {
+	[ "$(guest_actual "$1")" -lt "${STORY_MIB[$1]}" ] && [ "$(vm "$1" owed)" = 0 ]
+}
+
+# each_has_its_ceiling: all three have what they had before ballast touched them.
+each_has_its_ceiling() {
+	local name
+	for name in $GUESTS; do
+		has_actual "$name" "${STORY_MIB[$name]}" || return 1
+	done
+}
+
+# runs NAME: it is shown as running and nothing else.
+runs() {
+	[ "$(vm "$1" state)" = running ]
+}
+
+# daemon_reload: takes the configuration that was written meanwhile.
+daemon_reload() {
+	kill -HUP "$(<"$LAB/daemon.pid")"
+	wait_for 5 pool_is_configured
+}
+
+pool_is_configured() {
+	[ "$(ctl status --format json | jq .pool.size)" = $(($(<"$LAB/pool") * 1048576)) ]
+}

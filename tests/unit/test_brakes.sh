@@ -79,6 +79,8 @@ check release_goes_on_while_paused 0 "1 VM gets back" ctl release --all
 check resume_leaves_the_vm_paused 0 "test is paused" ctl resume
 stop TERM
 check release_on_stop_is_said 0 "released" cat "$work/log"
+check pause_outlives_the_daemon_under_systemd_too 0 RuntimeDirectoryPreserve=yes \
+	grep -x RuntimeDirectoryPreserve=yes "${srcdir:-.}/dist/ballastd.service.in"
 echo damaged >"$work/paused"
 start -f "$work/empty.conf"
 check damaged_pause_file_pauses_everything 0 "paused (nobody is asked)" ctl status

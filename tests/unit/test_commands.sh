@@ -48,6 +48,9 @@ check ctl_amount_over_a_pebibyte_is_wrong_usage 2 "'2PiB' is more than 1 PiB" "$
 check ctl_reclaims_no_more_than_a_pebibyte 2 "'1025TiB' is more than 1 PiB" "$ctl" reclaim --yes 1025TiB
 check ctl_name_that_is_no_utf8_is_wrong_usage 2 "'caf\xe9\x1b[2J' is not UTF-8" \
 	"$ctl" explain $'caf\xe9\e[2J'
+check ctl_word_of_set_that_is_no_utf8_is_wrong_usage 2 "--group: '/\xff' is not UTF-8" \
+	"$ctl" set web --group $'/\xff'
+check ctl_sets_no_more_than_a_pebibyte 2 "'2PiB' is more than 1 PiB" "$ctl" set web --min 2PiB
 check ctl_group_that_is_no_utf8_is_wrong_usage 2 "--group: '/\xff' is not UTF-8" \
 	"$ctl" plan 1MiB --group $'/\xff'
 check ctl_release_of_nobody_is_wrong_usage 2 "or give --all" "$ctl" release

@@ -623,12 +623,14 @@ START_TEST(statistics_of_before_an_outage_are_stale_until_they_move)
 {
 	struct host_vm *vm = host_vm(0);
 	unsigned int lists, stats, processes;
+	uint64_t ticks;
 
 	host_up();
 	host_run(3 * SECOND);
 	ck_assert(!host_item(vm)->sample.stale);
 	host_event(HV_EVENT_DOWN, NULL);
 	host_event(HV_EVENT_DOWN, NULL);
+	ticks = fake.ticks;
 	lists = host.calls[HV_LIST];
 	stats = vm->calls[HV_STATS];
 	processes = host.calls[HV_PROCESS];
@@ -636,7 +638,7 @@ START_TEST(statistics_of_before_an_outage_are_stale_until_they_move)
 	ck_assert_uint_eq(host.calls[HV_LIST], lists);
 	ck_assert_uint_eq(vm->calls[HV_STATS], stats);
 	ck_assert_uint_ge(host.calls[HV_PROCESS], processes + 20);
-	ck_assert(host_item(vm)->sample.stale);
+	ck_assert_uint_eq(fake.ticks, ticks); /* nothing is decided on what is old */
 	ck_assert_uint_eq(host_said("the connection to scripted is lost"), 1);
 
 	vm->driver = false;
@@ -649,6 +651,60 @@ START_TEST(statistics_of_before_an_outage_are_stale_until_they_move)
 	host_run(2 * SECOND);
 	ck_assert(!host_item(vm)->sample.stale);
 	ck_assert_int_eq(host_state(vm), ENGINE_VM_RUNNING);
+}
+END_TEST
+
+/* Those whose statistics came first gave for one in excess whose came a moment later. */
+START_TEST(nothing_is_decided_after_an_outage_before_all_statistics_move_again)
+{
+	struct host_vm *vm = host_vm(0), *other = host_vm(1);
+	uint64_t ticks;
+
+	host_up();
+	host_run(4 * SECOND);
+	host_event(HV_EVENT_DOWN, NULL);
+	host_run(2 * SECOND);
+	ticks = fake.ticks;
+	other->driver = false;
+	host_event(HV_EVENT_UP, NULL);
+	host_run(2 * SECOND + SECOND / 2);
+	ck_assert_uint_eq(fake.ticks, ticks);
+	other->driver = true;
+	host_run(2 * SECOND);
+	ck_assert_uint_gt(fake.ticks, ticks);
+	ck_assert(!host_item(vm)->sample.stale);
+	ck_assert(!host_item(other)->sample.stale);
+}
+END_TEST
+
+START_TEST(guest_that_stays_silent_after_an_outage_holds_decisions_up_for_a_while_only)
+{
+	struct host_vm *vm = host_vm(0), *other = host_vm(1);
+	uint64_t ticks;
+
+	host_up();
+	host_run(4 * SECOND);
+	host_event(HV_EVENT_DOWN, NULL);
+	ticks = fake.ticks;
+	other->driver = false;
+	host_event(HV_EVENT_UP, NULL);
+	host_run(7 * SECOND);
+	ck_assert_uint_gt(fake.ticks, ticks);
+	ck_assert(!host_item(vm)->sample.stale);
+	ck_assert(host_item(other)->sample.stale);
+}
+END_TEST
+
+/* The period was on, and the answer was taken for one of an earlier life. */
+START_TEST(first_answers_are_believed_although_the_engine_has_heard_of_the_vm_meanwhile)
+{
+	struct host_vm *vm = host_vm(0);
+
+	vm->period_s = 0;
+	host_up();
+	host_run(SECOND / 2);
+	ck_assert_uint_eq(vm->calls[HV_PERIOD], 1);
+	ck_assert_uint_eq(host_said("balloon statistics switched on"), 1);
 }
 END_TEST
 
@@ -740,6 +796,9 @@ int main(void)
 		guest_swap_and_manage_are_metadatas_word,
 		problem_is_said_once_for_each_text,
 		statistics_of_before_an_outage_are_stale_until_they_move,
+		nothing_is_decided_after_an_outage_before_all_statistics_move_again,
+		guest_that_stays_silent_after_an_outage_holds_decisions_up_for_a_while_only,
+		first_answers_are_believed_although_the_engine_has_heard_of_the_vm_meanwhile,
 		listing_that_fails_takes_no_vm_away,
 		name_that_is_too_long_is_refused_and_said_once,
 		events_that_answer_nothing_change_nothing,

@@ -156,6 +156,50 @@ START_TEST(a_release_waits_for_a_guest_that_cannot_be_told_now)
 }
 END_TEST
 
+/*
+ * The balloon of a stopped QEMU goes on to where it was told when that wakes. What it was told
+ * since came to nothing: it was not called, or is tried again only after a hold time.
+ */
+static void hang_in_the_middle_of_a_cut(void)
+{
+	squeeze();
+	world_ticks(&w, 10);
+	ck_assert_uint_gt(world_vm(&w, 2)->actual, world_vm(&w, 2)->target + MIB(100));
+	ck_assert_uint_lt(world_vm(&w, 2)->actual, MIB(800));
+	world_vm(&w, 2)->hung = true;
+	world_vm(&w, 2)->speed = 0;
+	world_state(&w, 2, ENGINE_VM_NOT_ANSWERING);
+	world_tick(&w);
+}
+
+static void wake_and_refuse(uint64_t seq)
+{
+	struct world_vm *vm = world_vm(&w, 2);
+
+	vm->hung = false;
+	vm->speed = MIB(10);
+	vm->pending_seq = 0;
+	w.results[w.nr_results++] = (struct engine_result){ .id = 2, .seq = seq, .error = -110 };
+	world_state(&w, 2, ENGINE_VM_RUNNING);
+	world_ticks(&w, 90);
+}
+
+START_TEST(a_cut_that_goes_on_after_a_hang_and_a_pause_is_nobodys_wish)
+{
+	uint64_t seq;
+
+	hang_in_the_middle_of_a_cut();
+	pause_vm(2, true);
+	world_tick(&w);
+	ck_assert_ptr_nonnull(world_action(&w, 2));
+	seq = world_action(&w, 2)->seq;
+	world_ticks(&w, 60); /* longer than a balloon needs to rest */
+	wake_and_refuse(seq);
+	ck_assert_uint_eq(world_count(&w, ENGINE_EVENT_WISH), 0);
+	ck_assert_uint_eq(world_view(&w, 2).ceiling, MIB(800));
+}
+END_TEST
+
 START_TEST(a_release_that_is_refused_is_tried_again)
 {
 	config.loosens = false;
@@ -359,6 +403,7 @@ int main(void)
 	tcase_add_test(t, a_paused_guest_above_its_target_is_left_there);
 	tcase_add_test(t, a_released_guest_gets_its_ceiling_and_is_not_asked_for_the_hold_time);
 	tcase_add_test(t, a_release_waits_for_a_guest_that_cannot_be_told_now);
+	tcase_add_test(t, a_cut_that_goes_on_after_a_hang_and_a_pause_is_nobodys_wish);
 	tcase_add_test(t, a_release_that_is_refused_is_tried_again);
 	tcase_add_test(t, a_guest_that_was_never_touched_is_released_without_a_command);
 	tcase_add_test(t, no_guest_is_asked_faster_than_its_rate);

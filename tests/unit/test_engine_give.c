@@ -453,6 +453,28 @@ START_TEST(a_guest_that_is_not_managed_is_not_asked_once_more)
 }
 END_TEST
 
+/* Its ceiling may be on record still, of when it was managed. */
+START_TEST(a_guest_that_is_not_managed_is_told_nothing_when_it_starts_over)
+{
+	const struct engine_change cancel = { .type = ENGINE_VM_CANCEL, .id = 2 };
+
+	setup_pool(MIB(1000));
+	capped(2, MIB(500), MIB(300), &none);
+	w.changes[0].attrs.act = false;
+	world_ticks(&w, 2);
+	world_state(&w, 2, ENGINE_VM_ARRIVING); /* rebooted */
+	world_change(&w, &cancel);
+	world_ticks(&w, 5);
+	world_state(&w, 2, ENGINE_VM_RUNNING); /* resumed */
+	world_change(&w, &cancel);
+	world_ticks(&w, 100);
+	world_state(&w, 2, ENGINE_VM_ARRIVING);
+	world_change(&w, &cancel);
+	world_ticks(&w, 5);
+	ck_assert_uint_eq(world_vm(&w, 2)->commands, 0);
+}
+END_TEST
+
 START_TEST(a_rest_above_the_ceiling_is_neither_promised_nor_taken_away)
 {
 	setup_pool(MIB(1000));
@@ -514,6 +536,49 @@ START_TEST(a_rebooted_guest_whose_loosening_got_lost_is_told_its_ceiling_again)
 	world_tick(&w);
 	ck_assert_ptr_nonnull(world_action(&w, 2));
 	ck_assert_uint_eq(world_action(&w, 2)->target, MIB(500));
+}
+END_TEST
+
+/* What the device said of the life before counted as all that the guest could use. */
+START_TEST(guest_that_rebooted_below_its_target_is_told_another_one_that_its_driver_takes_up)
+{
+	setup_pool(MIB(1000));
+	capped(2, MIB(500), MIB(300), &none);
+	while (!world_action(&w, 2))
+		world_tick(&w);
+	world_vm(&w, 2)->pending_seq = 0;
+	world_state(&w, 2, ENGINE_VM_ARRIVING);
+	world_change(&w, &(struct engine_change){ .type = ENGINE_VM_CANCEL, .id = 2 });
+	world_tick(&w);
+	ck_assert_uint_eq(world_action(&w, 2)->target, MIB(500));
+	world_vm(&w, 2)->pending_seq = 0; /* to the new driver it is nothing new */
+	world_ticks(&w, 100);
+	ck_assert_uint_eq(world_vm(&w, 2)->actual, MIB(300));
+	world_state(&w, 2, ENGINE_VM_RUNNING);
+	world_ticks(&w, 200);
+	ck_assert_uint_ge(world_vm(&w, 2)->actual, MIB(499));
+	ck_assert_uint_eq(world_count(&w, ENGINE_EVENT_WISH), 0);
+	ck_assert_uint_eq(world_view(&w, 2).ceiling, MIB(500));
+}
+END_TEST
+
+START_TEST(capped_guest_has_its_ceiling_at_once_when_its_limit_is_raised_over_it)
+{
+	struct memcg_knobs limit = none;
+
+	setup_pool(MIB(1000));
+	limit.soft_limit = MIB(200);
+	capped(2, MIB(500), MIB(300), &limit);
+	/* In the band: nothing is given to who keeps its knobs. */
+	world_add(&w, 3, MEMCG_ROOT_ID, MIB(640), MIB(640), &none);
+	world_ticks(&w, 100);
+	ck_assert_uint_lt(world_view(&w, 2).target, MIB(500));
+	limit.soft_limit = MIB(400);
+	world_knobs(&w, 2, &limit);
+	world_tick(&w);
+	ck_assert_ptr_nonnull(world_action(&w, 2));
+	ck_assert_uint_eq(world_action(&w, 2)->target, MIB(500));
+	ck_assert_int_eq(world_action(&w, 2)->reason.type, ENGINE_LOOSEN);
 }
 END_TEST
 
@@ -867,10 +932,14 @@ int main(void)
 	tcase_add_test(t, a_rest_less_than_a_granule_above_the_target_is_at_the_target);
 	tcase_add_test(t, what_is_asked_once_more_is_not_below_a_min_that_was_raised);
 	tcase_add_test(t, a_guest_that_is_not_managed_is_not_asked_once_more);
+	tcase_add_test(t, a_guest_that_is_not_managed_is_told_nothing_when_it_starts_over);
 	tcase_add_test(t, a_rest_above_the_ceiling_is_neither_promised_nor_taken_away);
 	tcase_add_test(t, many_capped_guests_share_what_is_too_little_for_each_of_them);
 	tcase_add_test(t, a_refusal_of_the_last_gift_is_not_forgotten);
 	tcase_add_test(t, a_rebooted_guest_whose_loosening_got_lost_is_told_its_ceiling_again);
+	tcase_add_test(t,
+		guest_that_rebooted_below_its_target_is_told_another_one_that_its_driver_takes_up);
+	tcase_add_test(t, capped_guest_has_its_ceiling_at_once_when_its_limit_is_raised_over_it);
 	tcase_add_test(t, a_rest_above_a_max_below_the_ceiling_is_no_wish);
 	tcase_add_test(t, a_rest_a_granule_below_the_lowest_target_is_a_wish_and_less_is_not);
 	tcase_add_test(t, actual_above_a_recorded_ceiling_becomes_the_ceiling);

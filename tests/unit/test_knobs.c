@@ -417,6 +417,31 @@ START_TEST(newest_min_that_brings_the_sum_over_the_pool_is_refused_loudly)
 }
 END_TEST
 
+START_TEST(min_that_was_taken_while_the_pool_was_not_known_is_looked_at_once_it_is)
+{
+	const struct hv_knobs knobs = { .has_min = true, .min = 40 * GIB };
+	struct host_vm *a = host_vm(0), *b = host_vm(1);
+
+	a->maximum = b->maximum = 48 * GIB;
+	a->metadata = b->metadata = knobs;
+	host.config.pool_host = true;
+	host.host_error = -EIO;
+	host_up();
+	host_run(3 * SECOND);
+	ck_assert_uint_eq(host_item(a)->knobs.min, PAGES(40 * GIB));
+	ck_assert_uint_eq(host_item(b)->knobs.min, PAGES(40 * GIB));
+	host.host_error = 0; /* 64 GiB, and 2 GiB of them are the host's own */
+	host_run(12 * SECOND);
+	ck_assert_uint_eq(host_item(a)->knobs.min + host_item(b)->knobs.min, PAGES(40 * GIB));
+	/* Who has it keeps it, also while the pool is not known once more. */
+	host.host_error = -EIO;
+	host_run(12 * SECOND);
+	host.host_error = 0;
+	host_run(12 * SECOND);
+	ck_assert_uint_eq(host_item(a)->knobs.min + host_item(b)->knobs.min, PAGES(40 * GIB));
+}
+END_TEST
+
 START_TEST(min_of_a_group_counts_as_far_as_it_is_over_those_of_its_vms)
 {
 	struct core_group_knobs groups[] = {
@@ -519,6 +544,7 @@ START_TEST(new_configuration_counts_at_once_for_vms_and_groups)
 
 	in->metadata = (struct hv_knobs){ .has_group = true, .group = (char *)"/prod" };
 	host_up();
+	host_run(2 * SECOND); /* until all statistics move */
 	ck_assert_int_eq(core_find(host.core, "/prod", &prod), 0);
 	ck_assert_uint_eq(fake_item(prod)->knobs.soft_limit, PAGES_UNLIMITED);
 	infos = vm->calls[HV_INFO];
@@ -656,6 +682,54 @@ START_TEST(new_period_is_for_those_whose_old_one_ballast_set)
 }
 END_TEST
 
+/* While its lane is busy wishes wait; what may be done when it is free again is what counts. */
+START_TEST(what_waits_for_a_lane_is_not_called_once_the_configuration_only_observes)
+{
+	struct host_vm *vm = host_vm(0);
+	struct core_config config;
+
+	vm->period_s = 0;
+	vm->throttle = 512 * MIB;
+	host.config.engine.act = false;
+	host.config.memtune_takeover = true;
+	host_up();
+	host_run(3 * SECOND);
+	vm->hangs = true;
+	host_run(2 * SECOND);
+	ck_assert(vm->busy);
+	config = host.config;
+	config.engine.act = true;
+	ck_assert_int_eq(core_set_config(host.core, host.now, &config), 0);
+	host_run(2 * SECOND); /* both are wished */
+	config.engine.act = false;
+	ck_assert_int_eq(core_set_config(host.core, host.now, &config), 0);
+	host_wake(vm);
+	host_run(12 * SECOND);
+	ck_assert_uint_eq(vm->calls[HV_PERIOD], 0);
+	ck_assert_uint_eq(vm->calls[HV_UNTHROTTLE], 0);
+
+	/* Nor those of a VM that is not managed any more. */
+	vm->hangs = true;
+	host_run(2 * SECOND);
+	config.engine.act = true;
+	ck_assert_int_eq(core_set_config(host.core, host.now, &config), 0);
+	host_run(2 * SECOND);
+	vm->metadata = (struct hv_knobs){ .has_manage = true, .manage = HV_MANAGE_OBSERVE };
+	host_event(HV_EVENT_CHANGED, vm);
+	host_wake(vm);
+	host_run(12 * SECOND);
+	ck_assert_uint_eq(vm->calls[HV_PERIOD], 0);
+	ck_assert_uint_eq(vm->calls[HV_UNTHROTTLE], 0);
+
+	/* They are wished anew where that is so again. */
+	vm->metadata.manage = HV_MANAGE_ACT;
+	host_event(HV_EVENT_CHANGED, vm);
+	host_run(12 * SECOND);
+	ck_assert_uint_eq(vm->calls[HV_PERIOD], 1);
+	ck_assert_uint_eq(vm->calls[HV_UNTHROTTLE], 1);
+}
+END_TEST
+
 int main(void)
 {
 	Suite *suite = suite_create("knobs");
@@ -676,6 +750,7 @@ int main(void)
 	tcase_add_test(tc, view_has_every_knob_with_its_source_and_warns_of_what_does_nothing);
 	tcase_add_test(tc, vm_below_its_floor_is_told_once_and_shown);
 	tcase_add_test(tc, newest_min_that_brings_the_sum_over_the_pool_is_refused_loudly);
+	tcase_add_test(tc, min_that_was_taken_while_the_pool_was_not_known_is_looked_at_once_it_is);
 	tcase_add_test(tc, min_of_a_group_counts_as_far_as_it_is_over_those_of_its_vms);
 	tcase_add_test(tc, renamed_vm_loses_the_rule_of_its_name_and_who_has_the_name_gets_it);
 	tcase_add_test(tc, rename_is_enough_without_a_new_description);
@@ -684,6 +759,8 @@ int main(void)
 	tcase_add_test(tc, new_period_is_for_those_whose_old_one_ballast_set);
 	tcase_add_test(tc, bad_new_configuration_changes_nothing);
 	tcase_add_test(tc, what_was_to_be_set_is_not_once_the_configuration_only_observes);
+	tcase_add_test(
+		tc, what_waits_for_a_lane_is_not_called_once_the_configuration_only_observes);
 	suite_add_tcase(suite, tc);
 	sr = srunner_create(suite);
 	srunner_set_tap(sr, "-");

@@ -511,7 +511,7 @@ START_TEST(set_is_whole_or_refused)
 		{ "{\"name\":\"web\",\"min\":\"-1\"}", "negative" },
 		{ "{\"name\":\"web\",\"min\":\"1.5G\"}", "fraction" },
 		{ "{\"name\":\"web\",\"min\":\"99999999999T\"}", "overflow" },
-		{ "{\"name\":\"web\",\"min\":\"9EiB\"}", "too large" },
+		{ "{\"name\":\"web\",\"min\":\"9EiB\"}", "more than 1 PiB" },
 		{ "{\"name\":\"web\",\"min\":\"\"}", "is empty" },
 		{ "{\"name\":\"web\",\"max\":\"max\"}", "is no size" },
 		{ "{\"name\":\"web\",\"group\":\"prod\"}", "is a path" },

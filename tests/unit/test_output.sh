@@ -50,7 +50,7 @@ full daemon_check_config ballastd --check-config -f /dev/null
 full daemon_dump_config ballastd --dump-config -f /dev/null
 full ctl_version ballastctl --version
 full ctl_help ballastctl --help
-for command in status plan reclaim explain pause resume release; do
+for command in status plan reclaim explain show set pause resume release; do
 	full "ctl_help_of_$command" ballastctl "$command" --help
 done
 full sim_version ballast-sim --version
@@ -78,7 +78,7 @@ for _ in $(seq 60); do
 done
 if kill -0 $pid 2>/dev/null; then
 	for format in text json; do
-		for command in status "plan 1MiB" explain "pause test" "resume test" "release --all" \
+		for command in status "plan 1MiB" explain "show test" "pause test" "resume test" "release --all" \
 			"reclaim 1MiB"; do
 			# shellcheck disable=SC2086 # words
 			full "ctl_${command%% *}_$format" ballastctl -s "$work/ballastd.sock" --format $format $command

@@ -1,0 +1,63 @@
+# SPDX-License-Identifier: LGPL-2.1-or-later
+# shellcheck shell=bash
+# A snapshot job on batch, which takes as long as the test wants: the process that writes its file is
+# stopped. Then a managedsave in the middle of a cut, and the start from it.
+. "$(dirname "$0")/common.sh"
+
+writer() {
+	pgrep -f "libvirt_iohelper.*$LAB/batch.memory"
+}
+writes() {
+	pid=$(writer) && kill -STOP "$pid"
+}
+in_job() {
+	[ "$(vm batch state)" = "snapshot job" ]
+}
+
+refill
+squeeze_pool
+daemon_start
+wait_for 20 sampling
+squeeze 60
+expect "batch was cut" "$(guest_actual batch)" -lt "${STORY_MIB[batch]}"
+
+lab_virsh snapshot-create-as batch lab --no-metadata --live --diskspec vda,snapshot=no \
+	--memspec "file=$LAB/batch.memory,snapshot=external" >/dev/null &
+snapshot=$!
+wait_for 10 writes
+trap 'kill -CONT "$pid"' EXIT
+mark=$(log_mark)
+wait_for 20 in_job || true
+expect "the job is shown" "$(in_job && echo 1 || echo 0)" -eq 1
+guest web grow 50 "$STORY_RATE"
+wait_for 30 cut_begun spare "$mark" || true
+wait_for 20 story_settled || true
+expect "the job runs still" "$(lab_virsh domjobinfo batch | grep -c 'Operation: *Snapshot')" -eq 1
+expect "balloon commands to batch during its job" "$(commands batch "$mark")" -eq 0
+expect "spare gave instead" "$(cuts spare "$mark")" -ge 1
+kill -CONT "$pid"
+trap - EXIT
+wait "$snapshot"
+rm -f "$LAB/batch.memory"
+wait_for 20 runs batch || true
+expect "it is running again afterwards" "$(runs batch && echo 1 || echo 0)" -eq 1
+
+mark=$(log_mark)
+guest web grow 40 "$STORY_RATE"
+wait_for 30 cut_begun batch "$mark" || true
+expect "batch is asked again" "$(cuts batch "$mark")" -ge 1
+mark=$(log_mark)
+lab_virsh managedsave batch >/dev/null
+expect "balloon commands to batch while it was saved" "$(commands batch "$mark")" -le 1
+end_process "$(<"$LAB/batch.port.pid")" "$LAB"
+mark=$(log_mark)
+guest_start batch
+wait_for 30 runs batch || true
+wait_for 20 story_settled || true
+guest web drop grow
+wait_for 40 each_has_its_ceiling || true
+for name in $GUESTS; do
+	expect "$name has its ceiling again" "$(guest_actual "$name")" -eq "${STORY_MIB[$name]}"
+done
+daemon_end
+finish

@@ -1,0 +1,72 @@
+# SPDX-License-Identifier: LGPL-2.1-or-later
+# shellcheck shell=bash
+# batch is destroyed in the middle of a cut, renamed (libvirt does that to a domain that is off
+# only), started, and reset in the middle of another. Goes on with the guests of the case before.
+. "$(dirname "$0")/common.sh"
+
+# shows NAME: the VM of that UUID is listed by that name, and by no other.
+shows() {
+	[ "$(ctl status --format json | jq -r --arg u "$uuid" '[.vms[] | select(.uuid == $u) | .name] | join(" ")')" = "$1" ]
+}
+is_lifted() {
+	[ "$(last_target batch "$mark")" = "${STORY_MIB[batch]}" ]
+}
+
+refill
+squeeze_pool
+daemon_start
+wait_for 20 sampling
+uuid=$(lab_virsh domuuid batch)
+mark=$(log_mark)
+guest web grow 60 $((4 * STORY_RATE))
+wait_for 30 cut_begun batch "$mark"
+mark=$(log_mark)
+guest_stop batch
+wait_for 10 shows "" || true
+expect "a guest that was destroyed is gone" "$(shows "" && echo 1 || echo 0)" -eq 1
+expect "nobody else got its target" $(($(cuts spare "$mark") + $(cuts web "$mark"))) -eq 0
+guest web drop grow
+
+# Room for a guest that counts in full until it is seen: what is asked now is asked by mistake.
+daemon_configure 4096
+daemon_reload
+mark=$(log_mark)
+lab_virsh domrename batch moved >/dev/null
+lab_virsh start moved >/dev/null
+wait_for 10 shows moved || true
+expect "it is there under its new name" "$(shows moved && echo 1 || echo 0)" -eq 1
+lab_virsh destroy moved >/dev/null
+lab_virsh domrename moved batch >/dev/null
+guest_start batch
+guest_ready batch
+wait_for 10 shows batch || true
+expect "and under its old one again" "$(shows batch && echo 1 || echo 0)" -eq 1
+expect "balloon commands below a guest's size while it booted" \
+	$(($(cuts batch "$mark") + $(cuts spare "$mark") + $(cuts web "$mark"))) -eq 0
+expect "it has all its memory" "$(guest_actual batch)" -eq "${STORY_MIB[batch]}"
+
+wait_for 20 runs batch || true
+refill
+squeeze_pool
+daemon_reload
+mark=$(log_mark)
+guest web grow 70 "$STORY_RATE"
+wait_for 20 cut_begun batch "$mark" || true
+expect "it is cut again" "$(cuts batch "$mark")" -ge 1
+lab_virsh reset batch
+mark=$(log_mark)
+wait_for 10 is_lifted || true
+expect "its target is lifted when it reboots" "$(last_target batch "$mark")" -eq "${STORY_MIB[batch]}"
+guest_ready batch
+expect "balloon commands below that while it booted" "$(cuts batch "$mark")" -eq 0
+wait_for 20 runs batch || true
+guest batch cache "$STORY_BATCH_CACHE"
+wait_for 30 cut_begun batch "$mark" || true
+expect "it is asked again when it is up" "$(cuts batch "$mark")" -ge 1
+guest web drop grow
+wait_for 30 each_has_its_ceiling || true
+for name in $GUESTS; do
+	expect "$name has its ceiling again" "$(guest_actual "$name")" -eq "${STORY_MIB[$name]}"
+done
+daemon_end
+finish
