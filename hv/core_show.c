@@ -77,6 +77,16 @@ static void warn_of_floor(
 			SIZE(knobs->max), FROM(CORE_MAX), SIZE(floor));
 }
 
+/* Somebody made it so small: nothing is wrong, but who wonders why it never gives should know. */
+static void warn_of_size(const struct core_vm *vm, uint64_t floor, struct core_knobs_view *view)
+{
+	uint64_t actual;
+
+	if (vm->actual_known && core_pages_up(vm->actual, &actual) && actual > 0 && actual < floor)
+		warn(view, "it has %s, less than its floor %s: nothing is taken of it",
+			SIZE(actual), SIZE(floor));
+}
+
 static uint64_t floor_of(const struct core *core, const struct core_vm *vm)
 {
 	struct engine_view view;
@@ -97,6 +107,7 @@ static int fill(const struct core *core, const struct core_vm *vm, uint64_t floo
 	memcpy(ret_view->problem, resolved.problem, sizeof(ret_view->problem));
 	warn_of_knobs(&resolved.knobs, ret_view);
 	warn_of_floor(&resolved.knobs, floor, ret_view);
+	warn_of_size(vm, floor, ret_view);
 	return 0;
 }
 

@@ -682,6 +682,41 @@ START_TEST(trust_is_whole_again_at_max_step)
 }
 END_TEST
 
+/* BR-102, with its figures: 8 and 2 GiB of excess, a need of 1 GiB, steps of 256 MiB. */
+START_TEST(shares_are_in_proportion_to_the_caps_and_the_stuck_ones_is_passed_on_once_it_failed)
+{
+	struct memcg_knobs two = soft(MIB(2048));
+	struct engine_config config;
+	uint64_t b;
+
+	world_config(&config);
+	config.wm_low.permille = 70;
+	config.max_step = MIB(256);
+	world_open(&w, &config, MIB(40960)); /* high 3276.8 */
+	world_add(&w, 2, MEMCG_ROOT_ID, MIB(10240), MIB(10240), &two);
+	world_add(&w, 3, MEMCG_ROOT_ID, MIB(4096), MIB(4096), &two);
+	world_add(&w, 4, MEMCG_ROOT_ID, MIB(32768), MIB(24371), &none); /* free 2253 */
+	world_vm(&w, 4)->anon = MIB(24371);
+	world_vm(&w, 2)->cache = world_vm(&w, 3)->cache = 0; /* caps are the excess */
+	world_vm(&w, 2)->speed = 0;
+	world_tick(&w);
+	ck_assert_uint_eq(world_action(&w, 2)->target, MIB(10240 - 256));
+	b = MIB(4096) - world_action(&w, 3)->target;
+	ck_assert_uint_ge(b, MIB(204));
+	ck_assert_uint_le(b, MIB(206));
+	world_ticks(&w, 95); /* 5 s and 256 MiB at 50 MiB/s are not over */
+	ck_assert_uint_eq(world_count(&w, ENGINE_EVENT_ASK_FAILED), 0);
+	ck_assert_uint_ge(world_usage(world_vm(&w, 3)), MIB(4096 - 207));
+	world_ticks(&w, 200);
+	ck_assert_uint_ge(world_count(&w, ENGINE_EVENT_ASK_FAILED), 1);
+	ck_assert_int_ge(world_free(&w), (int64_t)MIB(3276));
+	ck_assert_int_le(world_free(&w), (int64_t)MIB(3279));
+	ck_assert_uint_eq(world_vm(&w, 2)->resident, MIB(10240));
+	ck_assert_uint_ge(world_usage(world_vm(&w, 3)), MIB(2048));
+	ck_assert_uint_eq(world_vm(&w, 4)->commands, 0);
+}
+END_TEST
+
 int main(void)
 {
 	const TTest *const tests[] = {
@@ -717,6 +752,7 @@ int main(void)
 		a_goal_that_rises_to_where_the_ask_began_begins_it_anew,
 		what_waits_of_a_guest_that_cannot_give_any_more_is_asked_of_others,
 		trust_is_whole_again_at_max_step,
+		shares_are_in_proportion_to_the_caps_and_the_stuck_ones_is_passed_on_once_it_failed,
 	};
 	Suite *s = suite_create("engine_asks");
 	TCase *t = tcase_create("engine asks");

@@ -182,6 +182,23 @@ START_TEST(a_vm_at_its_operators_size_is_in_distress_and_gets_nothing)
 }
 END_TEST
 
+/* BR-48, the variant with little free: the other pays for the need, and the one in distress not. */
+START_TEST(guest_in_distress_gives_nothing_though_the_pool_is_short)
+{
+	config.bounds.margin_at_least = MIB(20);
+	setup_pool(MIB(1000));
+	world_add(&w, 2, MEMCG_ROOT_ID, MIB(400), MIB(200), &none);
+	world_vm(&w, 2)->actual = world_vm(&w, 2)->target = MIB(200);
+	world_vm(&w, 2)->anon = MIB(195);
+	world_add(&w, 3, MEMCG_ROOT_ID, MIB(900), MIB(760), &none); /* free 40: need 40 */
+	world_ticks(&w, 200);
+	ck_assert_uint_eq(world_vm(&w, 2)->commands, 0);
+	ck_assert_uint_eq(world_view(&w, 2).asks, 0);
+	ck_assert_int_ge(world_free(&w), (int64_t)MIB(79));
+	ck_assert_uint_gt(world_view(&w, 3).asks, 0);
+}
+END_TEST
+
 START_TEST(gifts_are_in_proportion_to_what_is_missing_and_end_at_wm_high)
 {
 	nothing_loosens();
@@ -900,6 +917,7 @@ int main(void)
 	tcase_add_test(t, a_guest_in_excess_is_not_fed);
 	tcase_add_test(t, who_cannot_receive_is_not_fed);
 	tcase_add_test(t, a_vm_at_its_operators_size_is_in_distress_and_gets_nothing);
+	tcase_add_test(t, guest_in_distress_gives_nothing_though_the_pool_is_short);
 	tcase_add_test(t, gifts_are_in_proportion_to_what_is_missing_and_end_at_wm_high);
 	tcase_add_test(t, inside_the_band_nothing_moves);
 	tcase_add_test(t, the_last_granules_to_the_ceiling_are_given);

@@ -195,6 +195,31 @@ START_TEST(the_pools_free_memory_is_the_smaller_of_two_figures_less_the_reserve)
 }
 END_TEST
 
+/* BR-80: nothing available, no swap; free is signed, and the need is wm_high and what is missing.
+ */
+START_TEST(need_of_a_host_with_nothing_left_counts_the_reserve_that_is_gone)
+{
+	struct engine_pool_view p;
+
+	setup_pool(MIB(16384));
+	w.pool = (struct engine_pool){
+		.known = true, .host = true, .size = MIB(16384), .reserve = MIB(2048)
+	};
+	world_add(&w, 2, MEMCG_ROOT_ID, MIB(8192), MIB(8192), &none);
+	world_vm(&w, 2)->speed = 0;
+	world_ticks(&w, 3);
+	engine_pool_view(w.engine, &p);
+	ck_assert_int_eq(p.free, -(int64_t)MIB(2048));
+	ck_assert_uint_eq(p.need, MIB(2048) + p.wm_high);
+	ck_assert_uint_eq(p.wm_high, (MIB(16384) * 80 + 999) / 1000);
+	ck_assert_uint_eq(world_count(&w, ENGINE_EVENT_BELOW_MIN), 1);
+	world_ticks(&w, 200);
+	ck_assert_uint_eq(world_count(&w, ENGINE_EVENT_BELOW_MIN), 1);
+	/* Whatever is missing: not below the floor. */
+	ck_assert_uint_ge(world_vm(&w, 2)->target, MIB(8192) / 10);
+}
+END_TEST
+
 int main(void)
 {
 	const TTest *const tests[] = {
@@ -205,6 +230,7 @@ int main(void)
 		with_a_host_pool_what_memavailable_shows_first_is_not_counted_twice,
 		with_a_host_pool_what_no_sample_shows_was_not_what_was_asked_for,
 		the_pools_free_memory_is_the_smaller_of_two_figures_less_the_reserve,
+		need_of_a_host_with_nothing_left_counts_the_reserve_that_is_gone,
 	};
 	Suite *s = suite_create("engine_host_pool");
 	TCase *t = tcase_create("engine host pool");

@@ -21,11 +21,13 @@
 #include "hv/libvirt/backend.h"
 #include "hv/libvirt/domxml.h"
 #include "tests/unit/faults.h"
+#include "tests/unit/scratch.h"
 
 #define MIB (1024ULL * 1024)
 /* Only a failure waits for it. */
 #define PATIENCE_MS 20000
 
+static char proc[SCRATCH_PATH]; /* without processes */
 static struct hv *hv;
 static struct fake_domain *web;
 static uint64_t token;
@@ -75,7 +77,6 @@ static int ask(enum hv_call_type type)
 
 static int open_it(void)
 {
-	static char proc[] = "/tmp";
 	struct hv_params params = { .uri = "qemu:///system", .proc = proc };
 
 	return hv_libvirt_open_with(&fake_calls, &params, &hv);
@@ -89,6 +90,19 @@ static void close_it(void)
 		nap();
 	ck_assert_uint_eq(hv_libvirt_nr_alive(), 0);
 	ck_assert_uint_eq(fake_nr_connections(), 0);
+}
+
+static void make_proc(void)
+{
+	char path[SCRATCH_PATH + 16];
+	FILE *file;
+
+	scratch_new(proc);
+	snprintf(path, sizeof(path), "%s/meminfo", proc);
+	file = fopen(path, "w");
+	ck_assert_ptr_nonnull(file);
+	fputs("MemTotal: 4194304 kB\nMemAvailable: 2097152 kB\n", file);
+	fclose(file);
 }
 
 static void begin(void)
@@ -109,7 +123,7 @@ static const char *use(void)
 		return hv ? "a handle in spite of a failure" : "";
 	if (!wait_for(0, &error))
 		return "it never connected";
-	for (enum hv_call_type type = HV_LIST; type <= HV_PROCESS; type++)
+	for (enum hv_call_type type = HV_LIST; type <= HV_HOST; type++)
 		if (ask(type) > 0)
 			return "a call was never answered";
 	return "";
@@ -127,7 +141,7 @@ static const char *check_changes(void)
 /* With nothing failing any more; what answered -ENOTCONN connects again by itself. */
 static void check_after(unsigned int nth, const char *what)
 {
-	for (enum hv_call_type type = HV_LIST; hv && type <= HV_PROCESS; type++) {
+	for (enum hv_call_type type = HV_LIST; hv && type <= HV_HOST; type++) {
 		int r = ask(type);
 
 		for (unsigned int i = 0; r == -ENOTCONN && i < PATIENCE_MS / 2; i++) {
@@ -220,6 +234,8 @@ int main(void)
 	SRunner *runner;
 	int failed;
 
+	scratch_begin();
+	tcase_add_checked_fixture(tc, make_proc, NULL);
 	tcase_set_timeout(tc, 300);
 	tcase_add_test(tc, the_nth_libvirt_call_that_fails_is_lived_through);
 	tcase_add_test(tc, the_nth_allocation_or_system_call_that_fails_is_lived_through);

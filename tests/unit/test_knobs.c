@@ -362,6 +362,25 @@ static void want_min(struct host_vm *vm, uint64_t bytes)
 	host_run(200000);
 }
 
+/* BR-23: 768 MiB of 128 GiB. */
+START_TEST(vm_below_its_floor_is_told_once_and_shown)
+{
+	struct host_vm *vm = host_vm(0);
+	struct core_knobs_view view;
+
+	fake.floor = PAGES(64 * GIB);
+	vm->maximum = 128 * GIB;
+	vm->actual = 768 * MIB;
+	host_up();
+	host_run(60 * SECOND);
+	ck_assert_uint_eq(
+		host_said("it has 768 MiB, less than its floor 64 GiB: nothing is taken of it"), 1);
+	ck_assert_int_eq(core_vm_knobs(host.core, host_id(vm), &view), 0);
+	ck_assert_ptr_nonnull(
+		strstr(view.warnings[view.nr_warnings - 1], "less than its floor 64 GiB"));
+}
+END_TEST
+
 START_TEST(newest_min_that_brings_the_sum_over_the_pool_is_refused_loudly)
 {
 	struct host_vm *a, *b;
@@ -729,6 +748,7 @@ int main(void)
 	tcase_add_test(tc, unlimited_is_no_limit_and_the_next_source_decides);
 	tcase_add_test(tc, memtunes_soft_limit_is_rounded_up_to_pages);
 	tcase_add_test(tc, view_has_every_knob_with_its_source_and_warns_of_what_does_nothing);
+	tcase_add_test(tc, vm_below_its_floor_is_told_once_and_shown);
 	tcase_add_test(tc, newest_min_that_brings_the_sum_over_the_pool_is_refused_loudly);
 	tcase_add_test(tc, min_that_was_taken_while_the_pool_was_not_known_is_looked_at_once_it_is);
 	tcase_add_test(tc, min_of_a_group_counts_as_far_as_it_is_over_those_of_its_vms);

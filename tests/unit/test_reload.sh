@@ -76,7 +76,7 @@ said() {
 # reload WORDS: tells the daemon, and what it says of that.
 reload() {
 	before=$(wc -l <"$work/log")
-	kill -HUP $pid
+	kill -HUP "$pid"
 	said "$1"
 }
 
