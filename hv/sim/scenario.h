@@ -3,8 +3,9 @@
  * scenario: a simulated host, its guests, what happens and what is expected of it, from a file.
  *
  * INI, in this order: [scenario], [host], the daemon's own sections ([pool], [vms], [pace],
- * [times], [group PATH], [rule NAME]: see config.h) and [operator], one [vm NAME] a guest, [expect]. What each
- * key means stands in the tables of scenario.c. Mistakes are told with file and line.
+ * [times], [group PATH], [rule NAME]: see config.h) and [operator], one [vm NAME] a guest,
+ * [expect]. What each key means stands in the tables of scenario.c. Mistakes are told with file and
+ * line.
  *
  * Reads one file; never writes or logs. Amounts are bytes, times virtual microseconds.
  */
