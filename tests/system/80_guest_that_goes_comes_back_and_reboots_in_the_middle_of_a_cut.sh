@@ -12,13 +12,10 @@ is_lifted() {
 	[ "$(last_target batch "$mark")" = "${STORY_MIB[batch]}" ]
 }
 
-refill
-squeeze_pool
-daemon_start
-wait_for 20 sampling
+begin
 uuid=$(lab_virsh domuuid batch)
 mark=$(log_mark)
-guest web grow 60 $((4 * STORY_RATE))
+guest web grow 75 $((4 * STORY_RATE))
 wait_for 30 cut_begun batch "$mark"
 mark=$(log_mark)
 guest_stop batch
