@@ -257,7 +257,8 @@ void core_vm_ready(struct core *core, struct core_vm *vm)
 	if (!vm->gone && !lane->busy) {
 		if (lane->want_target)
 			ready = CORE_READY_URGENT;
-		else if (lane->want_info || lane->change || lane->want_period || lane->want_stats)
+		else if (lane->want_info || lane->change || lane->want_period ||
+			 lane->want_unthrottle || lane->want_stats)
 			ready = CORE_READY_NORMAL;
 	}
 	if (vm->ready == ready)

@@ -28,7 +28,7 @@ suite_all() {
 }
 
 suite_lab_lane() {
-	part system 330 suite_system
+	part system 660 suite_system
 }
 
 suite_cpu_lane() {
@@ -56,7 +56,7 @@ suite_one() {
 	case $1 in
 	system)
 		build_programs
-		part system 330 suite_system
+		part system 660 suite_system
 		;;
 	*)
 		build plain
