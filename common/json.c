@@ -8,20 +8,76 @@
 #include <limits.h>
 #include <string.h>
 
-/* What json-c takes in strict mode all the same: comments, and keys in single quotes. */
-static bool has_extensions(const char *text, size_t length)
+/* The code of the \u escape at text; UINT32_MAX: it is none. */
+static uint32_t escape_code(const char *text, size_t length)
 {
-	bool string = false;
+	uint32_t code = 0;
 
-	for (size_t i = 0; i < length; i++) {
-		if (string && text[i] == '\\')
-			i++;
-		else if (text[i] == '"')
-			string = !string;
-		else if (!string && (text[i] == '\'' || text[i] == '/'))
-			return true;
+	if (length < 6 || text[0] != '\\' || text[1] != 'u')
+		return UINT32_MAX;
+	for (size_t i = 2; i < 6; i++) {
+		static const char digits[] = "0123456789abcdef";
+		char c = text[i] >= 'A' && text[i] <= 'F' ? (char)(text[i] - 'A' + 'a') : text[i];
+		const char *digit = memchr(digits, c, 16);
+
+		if (!digit)
+			return UINT32_MAX;
+		code = code << 4 | (uint32_t)(digit - digits);
 	}
-	return false;
+	return code;
+}
+
+/* Bytes of the escape at text. *ret_why is set where json-c would make something else of it. */
+static size_t skip_escape(const char *text, size_t length, bool *ret_nul, const char **ret_why)
+{
+	uint32_t code = escape_code(text, length), low;
+
+	if (code == UINT32_MAX)
+		return 2;
+	if (code == 0)
+		*ret_nul = true;
+	if (code < 0xd800 || code > 0xdfff)
+		return 6;
+	low = escape_code(text + 6, length - 6);
+	if (code < 0xdc00 && low != UINT32_MAX && low >= 0xdc00 && low <= 0xdfff)
+		return 12;
+	*ret_why = "half of a surrogate pair";
+	return 6;
+}
+
+/* Whether the string that ended before text is a member's name. */
+static bool is_name(const char *text, size_t length)
+{
+	size_t i = 0;
+
+	while (i < length && strchr(" \t\r\n", text[i]))
+		i++;
+	return i < length && text[i] == ':';
+}
+
+/*
+ * What json-c takes in strict mode all the same: comments, keys in single quotes, names of members
+ * with a NUL, which it cuts there, and halves of surrogate pairs, which become another character.
+ * NULL: nothing of that.
+ */
+static const char *bad_text(const char *text, size_t length)
+{
+	bool string = false, nul = false;
+	const char *why = NULL;
+
+	for (size_t i = 0; i < length && !why; i++) {
+		if (string && text[i] == '\\') {
+			i += skip_escape(text + i, length - i, &nul, &why) - 1;
+		} else if (text[i] == '"') {
+			if (string && nul && is_name(text + i + 1, length - i - 1))
+				why = "a NUL in a name";
+			string = !string;
+			nul = false;
+		} else if (!string && (text[i] == '\'' || text[i] == '/')) {
+			why = "a comment or single quotes";
+		}
+	}
+	return why;
 }
 
 int json_read(const char *text, size_t length, struct json_object **ret_value, const char **ret_why)
@@ -40,10 +96,9 @@ int json_read(const char *text, size_t length, struct json_object **ret_value, c
 		why = "a NUL byte";
 		goto out;
 	}
-	if (has_extensions(text, length)) {
-		why = "a comment or single quotes";
+	why = bad_text(text, length);
+	if (why)
 		goto out;
-	}
 	tokener = json_tokener_new_ex(JSON_MAX_DEPTH);
 	if (!tokener) {
 		r = -ENOMEM;

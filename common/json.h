@@ -23,9 +23,10 @@
 #define JSON_MAX_DEPTH 16
 
 /*
- * One whole value, strict: nothing behind it but white space, no NUL, valid UTF-8, at most
- * JSON_MAX_DEPTH deep. -EBADMSG: it is not that; *ret_why (may be NULL) says it in words, static.
- * -ENOMEM. The value is the caller's: json_object_put(); NULL is JSON's null.
+ * One whole value, strict: nothing behind it but white space, no NUL (as \u0000 in strings only,
+ * and not in names of members), valid UTF-8, no half of a surrogate pair, at most JSON_MAX_DEPTH
+ * deep. -EBADMSG: it is not that; *ret_why (may be NULL) says it in words, static. -ENOMEM. The
+ * value is the caller's: json_object_put(); NULL is JSON's null.
  */
 int json_read(
 	const char *text, size_t length, struct json_object **ret_value, const char **ret_why);

@@ -15,6 +15,8 @@
 #define SD_JOURNAL_SUPPRESS_LOCATION
 #include <systemd/sd-journal.h>
 
+#include "common/text.h"
+
 /* Longer messages are cut: a line is to be read. */
 #define LINE_MAX_BYTES 2048
 
@@ -54,13 +56,6 @@ void log_open(const char *program, enum log_level most)
 	to_journal = log_stderr_is_journal();
 }
 
-static void clean(char *text)
-{
-	for (; *text; text++)
-		if ((unsigned char)*text < 0x20 || *text == 0x7f)
-			*text = '?';
-}
-
 /* "KEY=value" as a field; value NULL: none. Returns the number of fields added, 0 or 1. */
 static int add_field(
 	struct iovec *field, char *buf, size_t size, const char *key, const char *value)
@@ -98,7 +93,7 @@ static bool send_journal(enum log_level level, const struct log_about *about, co
 
 void log_write(enum log_level level, const struct log_about *about, const char *format, ...)
 {
-	char message[LINE_MAX_BYTES];
+	char message[LINE_MAX_BYTES], line[LINE_MAX_BYTES];
 	int start = 0;
 	va_list args;
 
@@ -113,8 +108,8 @@ void log_write(enum log_level level, const struct log_about *about, const char *
 	if (vsnprintf(message + start, sizeof(message) - (size_t)start, format, args) < 0)
 		message[start] = '\0';
 	va_end(args);
-	clean(message);
-	if (to_journal && send_journal(level, about, message))
+	text_printable(message, line, sizeof(line));
+	if (to_journal && send_journal(level, about, line))
 		return;
-	fprintf(stderr, "%s: %s: %s\n", program_name, levels[level].name, message);
+	fprintf(stderr, "%s: %s: %s\n", program_name, levels[level].name, line);
 }

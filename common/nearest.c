@@ -52,7 +52,7 @@ bool nearest_better(const char *what, const char *word, size_t *best)
 	size_t distance = nearest_distance(what, word);
 	size_t length = strlen(what) > strlen(word) ? strlen(what) : strlen(word);
 
-	if (distance >= *best || distance > (length + 2) / 3)
+	if (distance >= *best || distance >= length || distance > (length + 2) / 3)
 		return false;
 	*best = distance;
 	return true;

@@ -16,7 +16,7 @@ size_t nearest_distance(const char *a, const char *b);
 
 /*
  * Whether word is nearer to what than *best (SIZE_MAX at first), and near enough to be meant: at
- * most one in three letters is another. Then *best is its distance.
+ * most one in three letters is another, and not the only one. Then *best is its distance.
  */
 bool nearest_better(const char *what, const char *word, size_t *best);
 

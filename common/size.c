@@ -116,12 +116,27 @@ int size_parse(const char *text, uint64_t *ret_bytes)
 	return 0;
 }
 
+int size_parse_amount(const char *text, uint64_t *ret_bytes)
+{
+	uint64_t bytes;
+	int r = size_parse(text, &bytes);
+
+	if (r < 0)
+		return r;
+	if (bytes > SIZE_AMOUNT_MAX)
+		return -E2BIG;
+	*ret_bytes = bytes;
+	return 0;
+}
+
 const char *size_parse_error(const char *text, int error, char *buf, size_t size)
 {
 	const char *end = text;
 	uint64_t number;
 
-	if (error == -ERANGE)
+	if (error == -E2BIG)
+		snprintf(buf, size, "'%.40s' is more than 1 PiB, the most that is taken", text);
+	else if (error == -ERANGE)
 		snprintf(buf, size, "'%.40s' is too large (overflow): 16 EiB or more", text);
 	else if (text[0] == '\0')
 		snprintf(buf, size, "is empty; write a size with its unit, for example 512MiB");

@@ -20,7 +20,16 @@
 int size_parse(const char *text, uint64_t *ret_bytes);
 
 /*
- * What is wrong with a text that size_parse() refused with error, and what to write instead, for a
+ * The most that an amount may be which somebody asks for: four times what the largest machines have
+ * (2^48 bytes of physical addresses). More is a slip of the unit, and sums of it would not fit.
+ */
+#define SIZE_AMOUNT_MAX (UINT64_C(1) << 50)
+
+/* The same up to SIZE_AMOUNT_MAX; -E2BIG: more. */
+int size_parse_amount(const char *text, uint64_t *ret_bytes);
+
+/*
+ * What is wrong with a text that one of them refused with error, and what to write instead, for a
  * message after "NAME: "; for example `'16384' has no unit; write for example 16384MiB`. Cut to
  * size. Returns buf.
  */

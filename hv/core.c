@@ -181,6 +181,25 @@ static void stop_acting(struct core *core)
 		core_vm_drop_target(core, vm, -ECANCELED);
 }
 
+static uint64_t not_after(uint64_t at, uint64_t latest)
+{
+	return at < latest ? at : latest;
+}
+
+/* What was put off for longer than it may be now. All alike: the order of the VMs stays. */
+static void hurry(struct core *core, uint64_t now)
+{
+	const struct core_config *config = &core->config;
+	struct core_vm *vm;
+
+	core->resync_due = not_after(core->resync_due, now + config->resync_us);
+	core->not_before = not_after(core->not_before, now + config->tick_min_us);
+	DL_FOREACH2(core->due, vm, due_next)
+	{
+		vm->due = not_after(vm->due, now + config->vm_us);
+	}
+}
+
 int core_set_config(struct core *core, uint64_t now, const struct core_config *config)
 {
 	struct core_config copy;
@@ -210,6 +229,7 @@ int core_set_config(struct core *core, uint64_t now, const struct core_config *c
 	}
 	core->host.wake = copy.pool_host;
 	set_pool(core);
+	hurry(core, now);
 	if (!copy.engine.act)
 		stop_acting(core);
 	core_group_review(core);

@@ -41,13 +41,13 @@ static bool refuses(const struct core_resolved *resolved, enum core_knob knob)
 }
 
 /* Whether what the metadata would say then can be used. -EINVAL with why, -ENOMEM. */
-static int check(const struct core *core, const struct core_vm *vm,
-	const struct hv_knobs_change *change, char *why, size_t size)
+static int check(struct core *core, struct core_vm *vm, const struct hv_knobs_change *change,
+	char *why, size_t size)
 {
 	struct hv_info info = vm->said;
 	struct core_resolved resolved;
 	struct hv_knobs knobs;
-	uint64_t room = pages_max(core_min_room(core, vm->group) + vm->min_booked, vm->min_booked);
+	uint64_t room = core_vm_min_room(core, vm, vm->group);
 	int r = hv_knobs_copy(&vm->said.metadata, &knobs);
 
 	if (r < 0)

@@ -224,6 +224,24 @@ static void look_at_others(struct core *core, const struct hv_host *host)
 	core->said_others = over;
 }
 
+/* What the operator keeps for the host has to leave something; else nobody is squeezed for it. */
+static bool reserve_leaves_some(struct core *core, const struct engine_pool *pool)
+{
+	char reserve[SIZE_TEXT], total[SIZE_TEXT];
+	bool leaves = pool->reserve < pool->size;
+
+	if (!leaves && !core->said_reserve)
+		core_say(core, CORE_LOG_ERROR, NULL,
+			"[pool] reserve = %s%s is not below the host's memory %s: nothing is left "
+			"for VMs, and nothing is taken or given until it is smaller, or size is "
+			"set",
+			size_format(core_bytes(pool->reserve), reserve, sizeof(reserve)),
+			core->config.reserve_set ? "" : " (auto)",
+			size_format(core_bytes(pool->size), total, sizeof(total)));
+	core->said_reserve = !leaves;
+	return leaves;
+}
+
 static void on_host(struct core *core, uint64_t now, const struct hv_event *event)
 {
 	static const char what[] = "the host's memory";
@@ -240,11 +258,12 @@ static void on_host(struct core *core, uint64_t now, const struct hv_event *even
 			     core_pages_down(host->available, &pool.available);
 		if (pool.known) {
 			pool.reserve = reserve_of(core, host->total);
+			pool.known = reserve_leaves_some(core, &pool);
 			look_at_move(core, host);
 			look_at_others(core, host);
 		}
 	}
-	if (pool.known != core->pool.known)
+	if (pool.known != core->pool.known && !core->said_reserve)
 		core_say(core, pool.known ? CORE_LOG_NOTICE : CORE_LOG_ERROR, NULL,
 			pool.known ? "the host's memory is known"
 				   : "the host's memory is not known: nothing is taken or given "
@@ -308,7 +327,7 @@ static void on_period(
 	core_say(core, CORE_LOG_INFO, vm, "balloon statistics switched on, every %" PRIu64 " s",
 		vm->lane.call.period_s);
 	vm->period_failing = false;
-	vm->period_s = vm->lane.call.period_s;
+	vm->period_s = vm->period_set_s = vm->lane.call.period_s;
 	vm->watched = now;
 	vm->readings = 0;
 }
@@ -335,12 +354,20 @@ static void on_target(
 
 static void on_unthrottle(struct core *core, struct core_vm *vm, const struct hv_event *event)
 {
-	if (event->error)
+	if (event->error == -EOPNOTSUPP) {
 		core_say(core, CORE_LOG_WARNING, vm, "its throttle cannot be lifted: %s",
 			core_error_text(event));
-	else
-		core_say(core, CORE_LOG_NOTICE, vm,
-			"its live memtune limit was lifted; the configured one is left");
+		return;
+	}
+	/* With the next description: see take_info(). */
+	vm->lift_again = event->error;
+	if (event->error) {
+		call_failed(core, vm, &vm->lift_failing, event, "its throttle cannot be lifted");
+		return;
+	}
+	vm->lift_failing = false;
+	core_say(core, CORE_LOG_NOTICE, vm,
+		"its live memtune limit was lifted; the configured one is left");
 }
 
 /* Asked of another life, or under another id. The first id comes only when all is known. */

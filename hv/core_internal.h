@@ -117,6 +117,7 @@ struct core_vm {
 	struct hv_info said;	  /* where has_info: the last description, to resolve it again */
 	uint64_t min_booked;	  /* pages, in the sums of group and those above it */
 	uint64_t min_room;	  /* what its min was resolved with */
+	bool min_checked;	  /* there was room for it in a pool that was known */
 	bool info_again;	  /* could not be kept: read it anew */
 	struct memcg_knobs knobs; /* resolved */
 	struct engine_vm_attrs attrs;
@@ -124,9 +125,11 @@ struct core_vm {
 	const char *soft_source;  /* static */
 	struct core_group *group; /* referenced; NULL before the first */
 	bool balloon;
-	unsigned int kinds; /* enum hv_kind */
-	uint64_t period_s;
-	char *problem; /* said last */
+	unsigned int kinds;  /* enum hv_kind */
+	uint64_t over_since; /* actual is over the maximum; 0: it is not */
+	bool said_over;
+	uint64_t period_s, period_set_s; /* set: by us; 0: never */
+	char *problem;			 /* said last */
 
 	/* Counted up when statistics that are being read are of before: reboot, resume, outage. */
 	unsigned int life;
@@ -149,7 +152,7 @@ struct core_vm {
 	uint64_t moved_at;
 	uint64_t watched;      /* since when they are expected to move */
 	unsigned int readings; /* since then; counted to 2 */
-	bool stats_failing, target_failing, period_failing;
+	bool stats_failing, target_failing, period_failing, lift_failing;
 	uint64_t nr_stats;
 	uint64_t stats_seq; /* the newest target that had returned before they were read */
 
@@ -169,7 +172,8 @@ struct core_vm {
 	uint64_t throttled_from,
 		throttled_at; /* its counter, when it was last looked at, and when */
 	bool said_throttled, said_throttled_hard;
-	bool lifted; /* its throttle, or it could not be: not tried again */
+	bool lifted;	 /* its throttle, or it cannot be: not tried again */
+	bool lift_again; /* it failed, for a while perhaps */
 
 	/* What became of the newest target. */
 	bool has_result;
@@ -290,7 +294,7 @@ struct core {
 	bool pool_changed;
 	uint64_t pool_seen; /* available, bytes, when it was last seen to move */
 	uint64_t resident;  /* of all VMs' processes, bytes, when they were last read */
-	bool others_known, said_others;
+	bool others_known, said_others, said_reserve;
 	uint64_t others;	      /* bytes of the host that neither VMs nor huge pages have */
 	struct engine_pool_view view; /* after the last tick */
 	bool below_min;
@@ -348,6 +352,11 @@ void core_vm_drop_target(struct core *core, struct core_vm *vm, int error);
 /* What the VM costs the host, bytes; UINT64_MAX: not known. */
 uint64_t core_vm_usage(const struct core_vm *vm);
 void core_vm_actual(struct core_vm *vm, uint64_t actual);
+/*
+ * How large its min may be in group. One that it had already, and for which there was room, is no
+ * larger for being said again.
+ */
+uint64_t core_vm_min_room(struct core *core, struct core_vm *vm, const struct core_group *group);
 void core_vm_due(struct core *core, struct core_vm *vm, uint64_t now);
 void core_vm_period(struct core *core, struct core_vm *vm);
 

@@ -156,13 +156,21 @@ static void put_stats(struct vm_sample *sample, const struct core_vm *vm)
 		put(sample, VM_SWAP_IN, core_pages_down, stats->swap_in, &sample->swap_in);
 }
 
+/* No balloon leaves more than there is, whatever is said; and none leaves nothing. */
+static uint64_t sensible_actual(const struct core_vm *vm)
+{
+	uint64_t maximum = core_bytes(vm->attrs.maximum);
+
+	return vm->has_info && vm->actual > maximum ? maximum : vm->actual;
+}
+
 void core_vm_sample(const struct core *core, const struct core_vm *vm, uint64_t now,
 	struct vm_sample *ret_sample)
 {
 	struct vm_sample sample = { .id = vm->id, .stale = !core_vm_fresh(core, vm, now) };
 
-	if (vm->actual_known)
-		put(&sample, VM_ACTUAL, core_pages_down, vm->actual, &sample.actual);
+	if (vm->actual_known && vm->actual > 0)
+		put(&sample, VM_ACTUAL, core_pages_down, sensible_actual(vm), &sample.actual);
 	if (vm->process.known)
 		put_process(&sample, &vm->process);
 	if (vm->has_stats)

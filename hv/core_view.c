@@ -76,7 +76,8 @@ const char *core_nearest(const struct core *core, const char *what)
 		if (vm->told.id && !vm->gone)
 			nearer(what, vm->name, &best, &distance, &begins);
 	HASH_ITER (hh, core->groups, group, next_group)
-		if (group->told)
+		/* Nobody mistypes "/". */
+		if (group->told && strcmp(group->path, "/") != 0)
 			nearer(what, group->path, &best, &distance, &begins);
 	return best ? best : begins;
 }

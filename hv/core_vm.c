@@ -58,6 +58,7 @@ static void start_life(struct core *core, struct core_vm *vm, uint64_t now, enum
 	vm->ran = run == HV_RUNNING || (run == HV_PAUSED && !core->listed);
 	vm->arrived = now;
 	vm->driver = false;
+	vm->period_set_s = 0;
 	core_vm_forget_stats(vm, now);
 
 	vm->lane.want_info = true;
@@ -139,11 +140,11 @@ static void end_life(struct core *core, struct core_vm *vm)
 	vm->group = NULL;
 	hv_info_clear(&vm->said);
 	vm->has_info = vm->info_failing = vm->info_again = false;
-	vm->stats_failing = vm->target_failing = vm->period_failing = false;
+	vm->stats_failing = vm->target_failing = vm->period_failing = vm->lift_failing = false;
 	vm->has_stats = vm->actual_known = vm->has_result = vm->cancel = vm->release = false;
 	vm->process = (struct hv_process){ 0 };
 	vm->said_failed = vm->said_contended = vm->said_short = vm->said_silent = false;
-	vm->said_throttled = vm->said_throttled_hard = vm->lifted = false;
+	vm->said_throttled = vm->said_throttled_hard = vm->lifted = vm->lift_again = false;
 	vm->started = vm->throttled_from = vm->throttled_at = 0;
 	vm->kinds = 0;
 	vm->nr_stats = vm->job = 0;
@@ -178,6 +179,20 @@ void core_vm_anew(struct core *core, struct core_vm *vm, uint64_t now)
 	core_vm_dirty(core, vm);
 }
 
+static bool may_take_over(const struct core *core, const struct core_vm *vm)
+{
+	return core->config.memtune_takeover && core->config.engine.act && vm->has_info &&
+	       vm->attrs.act;
+}
+
+/* What was wished, and is not ours to do any more. */
+static void drop_takeover(const struct core *core, struct core_vm *vm)
+{
+	if (!vm->lane.want_unthrottle || may_take_over(core, vm))
+		return;
+	vm->lane.want_unthrottle = vm->lifted = false;
+}
+
 /* Throttled by its cgroup: a guest that crawls, and whose host side nobody sees working. */
 static void look_at_throttle(struct core *core, struct core_vm *vm, uint64_t now)
 {
@@ -186,7 +201,7 @@ static void look_at_throttle(struct core *core, struct core_vm *vm, uint64_t now
 	uint64_t rate;
 
 	if (p->throttle == 0) {
-		vm->said_throttled = vm->said_throttled_hard = vm->lifted = false;
+		vm->said_throttled = vm->said_throttled_hard = vm->lifted = vm->lift_again = false;
 		vm->throttled_at = 0;
 		return;
 	}
@@ -195,8 +210,7 @@ static void look_at_throttle(struct core *core, struct core_vm *vm, uint64_t now
 			"is throttled: its cgroup has memory.high %s (memtune sets it)",
 			size_format(p->throttle, limit, sizeof(limit)));
 	vm->said_throttled = true;
-	if (core->config.memtune_takeover && core->config.engine.act && vm->has_info &&
-		vm->attrs.act && !vm->lifted) {
+	if (may_take_over(core, vm) && !vm->lifted) {
 		vm->lifted = vm->lane.want_unthrottle = true;
 		core_vm_ready(core, vm);
 	}
@@ -333,15 +347,23 @@ void core_vm_run(
 
 /* ---- the description ---- */
 
-/* Statistics that are off are switched on, where that is ours to do. */
+/* Nobody's who could mind: off, or as ballast itself set it by an older configuration. */
+static bool period_is_free(const struct core *core, const struct core_vm *vm)
+{
+	return vm->period_s == 0 ||
+	       (vm->period_s == vm->period_set_s && vm->period_s != core->config.stats_period_s);
+}
+
+/* Statistics that are off are switched on, where that is ours to do: else no more. */
 void core_vm_period(struct core *core, struct core_vm *vm)
 {
 	const struct core_config *config = &core->config;
 	bool may = (config->engine.act && vm->attrs.act) ||
 		   (config->observe_stats && vm->manage != HV_MANAGE_NO);
 
-	if (!may || !vm->has_info || !vm->balloon || vm->period_s > 0 || vm->run != HV_RUNNING ||
-		config->stats_period_s == 0)
+	vm->lane.want_period = false;
+	if (!may || !vm->has_info || !vm->balloon || !period_is_free(core, vm) ||
+		vm->run != HV_RUNNING || config->stats_period_s == 0)
 		return;
 	vm->lane.period_s = config->stats_period_s;
 	vm->lane.want_period = true;
@@ -418,10 +440,17 @@ static void change_group(struct core *core, struct core_vm *vm, struct core_grou
 	vm->lane.applied_seq = vm->stats_seq = vm->process_seq = 0;
 }
 
-/*
- * Resolves what its sources say, and finds its group, with a reference. A min that it had already
- * is no larger for being said again.
- */
+uint64_t core_vm_min_room(struct core *core, struct core_vm *vm, const struct core_group *group)
+{
+	uint64_t booked = vm->min_booked, room;
+
+	book_min(vm, 0); /* what others leave */
+	room = core_min_room(core, group);
+	book_min(vm, booked);
+	return vm->min_checked ? pages_max(room, booked) : room;
+}
+
+/* Resolves what its sources say, and finds its group, with a reference. */
 static int resolve(struct core *core, struct core_vm *vm, const struct hv_info *info,
 	struct core_resolved *ret_resolved, struct core_group **ret_group)
 {
@@ -434,10 +463,7 @@ static int resolve(struct core *core, struct core_vm *vm, const struct hv_info *
 	r = find_group(core, ret_resolved->group, &group);
 	if (r < 0)
 		return r;
-	vm->min_room = core_min_room(core, group);
-	if (vm->group == group)
-		vm->min_room += vm->min_booked;
-	vm->min_room = pages_max(vm->min_room, vm->min_booked);
+	vm->min_room = core_vm_min_room(core, vm, group);
 	if (ret_resolved->knobs.min > vm->min_room)
 		core_resolve(&core->config, info, vm->min_room, ret_resolved);
 	*ret_group = group;
@@ -456,6 +482,8 @@ static int take_info(
 	if (r < 0)
 		return r;
 	change_group(core, vm, group);
+	vm->min_checked =
+		core->pool.known || (vm->min_checked && resolved.knobs.min <= vm->min_booked);
 	book_min(vm, resolved.knobs.min);
 	say_description(core, vm, &resolved);
 	say_problem(core, vm, resolved.problem);
@@ -485,6 +513,9 @@ static int take_info(
 	vm->period_s = info->stats_period_s;
 	vm->has_info = true;
 	vm->info_failing = false;
+	vm->lifted &= !vm->lift_again;
+	vm->lift_again = false;
+	drop_takeover(core, vm);
 	core_vm_period(core, vm);
 	core_vm_ready(core, vm);
 	core_vm_assess(core, vm, now);
@@ -613,6 +644,26 @@ static void look_for_silence(struct core *core, struct core_vm *vm, uint64_t now
 		"move; look at the guest's balloon driver and the statistics' period");
 }
 
+/* Not while memory is being plugged: the description says so by the next listing. */
+static void look_for_excess_of_actual(struct core *core, struct core_vm *vm, uint64_t now)
+{
+	char actual[SIZE_TEXT], maximum[SIZE_TEXT];
+
+	if (!vm->has_info || !vm->actual_known || vm->actual <= core_bytes(vm->attrs.maximum)) {
+		vm->over_since = 0;
+		return;
+	}
+	if (vm->over_since == 0)
+		vm->over_since = now;
+	if (vm->said_over || now - vm->over_since < 2 * core->config.resync_us)
+		return;
+	vm->said_over = true;
+	core_say(core, CORE_LOG_NOTICE, vm,
+		"is said to have %s, more than its maximum %s: %s counts",
+		size_format(vm->actual, actual, sizeof(actual)),
+		size_format(core_bytes(vm->attrs.maximum), maximum, sizeof(maximum)), maximum);
+}
+
 /* Once every vm_us. */
 void core_vm_due(struct core *core, struct core_vm *vm, uint64_t now)
 {
@@ -629,6 +680,7 @@ void core_vm_due(struct core *core, struct core_vm *vm, uint64_t now)
 	if (vm->again)
 		core_vm_dirty(core, vm);
 	core_vm_assess(core, vm, now);
+	look_for_excess_of_actual(core, vm, now);
 	if (vm->told.id) {
 		look_for_silence(core, vm, now);
 		core_say_warnings(core, vm);

@@ -201,8 +201,9 @@ enum hv_call_type {
 	HV_UNTHROTTLE,
 	/*
 	 * Changes ballast's own element: where the VM runs, and in its stored configuration where
-	 * it has one; whole or not at all. -EINVAL, and nothing was written: min would be over
-	 * max. Never anything else of the configuration. DONE
+	 * it has one; whole or not at all, as far as the hypervisor lets what was written be taken
+	 * back: where it does not, the message says what stands. -EINVAL, and nothing was written:
+	 * min would be over max. Never anything else of the configuration. DONE
 	 */
 	HV_KNOBS,
 	HV_PROCESS, /* of all VMs that are not off, together: HV_EVENT_PROCESS. Never hangs. */

@@ -33,12 +33,14 @@ static void end_line(struct record *record, int r)
 static int write_text(FILE *stream, const char *text)
 {
 	struct json_object *object = json_object_new_string(text);
+	const char *quoted = NULL;
 
-	if (!object)
-		return -ENOMEM;
-	fputs(json_object_to_json_string_ext(object, JSON_C_TO_STRING_PLAIN), stream);
+	if (object)
+		quoted = json_object_to_json_string_ext(object, JSON_C_TO_STRING_PLAIN);
+	if (quoted)
+		fputs(quoted, stream);
 	json_object_put(object);
-	return 0;
+	return quoted ? 0 : -ENOMEM;
 }
 
 /* Nothing where there are none. */

@@ -541,11 +541,15 @@ int record_read_i64(struct json_object *object, int64_t *ret_value)
 static int read_enum(
 	struct json_object *object, const struct record_field *field, struct number *ret_number)
 {
+	const char *text;
+
 	if (!json_object_is_type(object, json_type_string))
 		return -EBADMSG;
+	text = json_object_get_string(object);
+	if (strlen(text) != (size_t)json_object_get_string_len(object))
+		return -EBADMSG;
 	for (uint64_t i = 0; i < field->max; i++) {
-		if (field->names[i] &&
-			strcmp(field->names[i], json_object_get_string(object)) == 0) {
+		if (field->names[i] && strcmp(field->names[i], text) == 0) {
 			*ret_number = (struct number){ false, i };
 			return 0;
 		}

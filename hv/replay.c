@@ -14,10 +14,14 @@
 #include <string.h>
 
 #include "common/json.h"
+#include "common/text.h"
 #include "hv/record_fields.h"
 
 /* Far more than the busiest tick writes (some 300 bytes a VM), far less than memory. */
 #define LINE_MAX_BYTES (UINT64_C(16) << 20)
+/* Linux's errors are below. */
+#define ERRNO_MAX 4095
+#define TIME_TEXT 32
 /* Smaller buffers are not worth growing. */
 #define AT_FIRST 64
 
@@ -118,7 +122,12 @@ static int parse_line(struct replay *replay, struct json_object **ret_object)
 		return 1;
 	if (r != -EBADMSG)
 		return r;
-	return replay->ended ? bad(replay, why) : 0;
+	if (!replay->ended)
+		return 0;
+	snprintf(replay->what, sizeof(replay->what), "%s no JSON: %s",
+		replay->engine ? "the line is" : "this is no recording of ballast: its header is",
+		why);
+	return -EBADMSG;
 }
 
 /* ---- its members ---- */
@@ -219,14 +228,13 @@ static int read_new_config(struct replay *replay, struct json_object *config)
 
 static int read_header(struct replay *replay, struct json_object *object)
 {
-	struct json_object *format, *version, *config;
+	struct json_object *version, *config;
+	const char *format;
 	struct engine_config engine_config;
 	uint64_t number;
 	int r;
 
-	if (!json_object_object_get_ex(object, "format", &format) ||
-		!json_object_is_type(format, json_type_string) ||
-		strcmp(json_object_get_string(format), RECORD_FORMAT) != 0)
+	if (json_get_string(object, "format", &format) < 0 || strcmp(format, RECORD_FORMAT) != 0)
 		return bad(replay, "this is no recording of ballast: it has no such header");
 	if (!json_object_object_get_ex(object, "version", &version) ||
 		record_read_u64(version, UINT64_MAX, &number) < 0)
@@ -249,22 +257,22 @@ static int read_header(struct replay *replay, struct json_object *object)
 /* Names are for messages only. */
 static int read_name(struct replay *replay, struct json_object *object)
 {
-	struct json_object *id, *name;
+	struct json_object *id;
+	const char *name;
 	struct name *entry;
 	uint64_t number;
 	int r;
 
 	if (!json_object_object_get_ex(object, "id", &id) ||
 		record_read_u64(id, UINT64_MAX, &number) < 0 ||
-		!json_object_object_get_ex(object, "name", &name) ||
-		!json_object_is_type(name, json_type_string))
+		json_get_string(object, "name", &name) < 0)
 		return bad(replay, "neither a tick nor a name");
 	r = array_grow(&replay->names, sizeof(*entry));
 	if (r < 0)
 		return r;
 	entry = (struct name *)replay->names.values + replay->names.nr;
 	entry->id = number;
-	entry->text = strdup(json_object_get_string(name));
+	entry->text = strdup(name);
 	if (!entry->text)
 		return -ENOMEM;
 	replay->names.nr++;
@@ -310,16 +318,33 @@ static bool differs(struct replay *replay, const char *kind, const struct record
 	return true;
 }
 
+/* A recorded error may be any number. */
+static const char *error_words(int64_t error)
+{
+	if (error == 0)
+		return "none";
+	return error < 0 && error >= -ERRNO_MAX ? strerror((int)-error) : "no error that there is";
+}
+
+static const char *time_words(uint64_t us, char text[TIME_TEXT])
+{
+	if (us == UINT64_MAX)
+		return "when something comes";
+	snprintf(text, TIME_TEXT, "at %" PRIu64 " us", us);
+	return text;
+}
+
 /* Whether what was decided is something else than what was recorded; in words in result.what. */
 static bool decided_otherwise(struct replay *replay, int error, const struct engine_output *output)
 {
 	const struct tick *tick = &replay->tick;
 	char *what = replay->result.what;
 	size_t size = sizeof(replay->result.what);
+	char next[TIME_TEXT], recorded[TIME_TEXT];
 
 	if (error != tick->error) {
-		snprintf(what, size, "the tick's error is %d, recorded was %" PRId64, error,
-			tick->error);
+		snprintf(what, size, "the tick's error is \"%s\", recorded was \"%s\"",
+			error_words(error), error_words(tick->error));
 		return true;
 	}
 	if (differs(replay, "action", &record_action, output->actions, output->nr_actions,
@@ -328,11 +353,33 @@ static bool decided_otherwise(struct replay *replay, int error, const struct eng
 			&tick->events))
 		return true;
 	if (output->next != tick->next) {
-		snprintf(what, size, "next is %" PRIu64 ", recorded was %" PRIu64, output->next,
-			tick->next);
+		snprintf(what, size, "the next tick is due %s, recorded was %s",
+			time_words(output->next, next), time_words(tick->next, recorded));
 		return true;
 	}
 	return false;
+}
+
+static bool same_values(struct replay *replay, const struct record_struct *type, const void *now,
+	size_t nr, const struct array *recorded)
+{
+	if (nr != recorded->nr)
+		return false;
+	for (size_t i = 0; i < nr; i++)
+		if (!record_same(type, (const char *)now + i * type->size,
+			    (const char *)recorded->values + i * type->size, replay->what))
+			return false;
+	return true;
+}
+
+static bool decided_alike(struct replay *replay, int error, const struct engine_output *output)
+{
+	const struct tick *tick = &replay->tick;
+
+	return error == tick->error && output->next == tick->next &&
+	       same_values(replay, &record_action, output->actions, output->nr_actions,
+		       &tick->actions) &&
+	       same_values(replay, &record_event, output->events, output->nr_events, &tick->events);
 }
 
 static int run_tick(struct replay *replay)
@@ -352,20 +399,21 @@ static int run_tick(struct replay *replay)
 	};
 	struct engine_output output = { 0 };
 	struct replay_result *result = &replay->result;
-	char first[sizeof(result->what)];
 	int error = engine_tick(replay->engine, &input, &output);
 
 	if (error == -ENOMEM && tick->error != error)
 		return error;
 	result->ticks++;
 	result->actions += output.nr_actions;
-	memcpy(first, result->what, sizeof(first));
+	/* Words, for which names are looked for, are of the first that differs alone. */
+	if (result->differing > 0) {
+		result->differing += !decided_alike(replay, error, &output);
+		return 0;
+	}
 	if (!decided_otherwise(replay, error, &output))
 		return 0;
-	if (result->differing++ == 0)
-		result->first_line = replay->line_nr;
-	else
-		memcpy(result->what, first, sizeof(first));
+	result->differing = 1;
+	result->first_line = replay->line_nr;
 	return 0;
 }
 
@@ -425,16 +473,6 @@ static void replay_done(struct replay *replay)
 	engine_free(replay->engine);
 }
 
-/* Words may hold what the file says: it shall not speak to a terminal. */
-static void make_printable(char *text)
-{
-	for (unsigned char *c = (unsigned char *)text; *c; c++) {
-		/* U+0080 to U+009F are controls as well. */
-		if (*c < ' ' || *c == 0x7f || (c[0] == 0xc2 && c[1] >= 0x80 && c[1] <= 0x9f))
-			*c = '?';
-	}
-}
-
 int replay(FILE *stream, struct replay_result *ret_result)
 {
 	struct replay replay = { .stream = stream };
@@ -445,8 +483,9 @@ int replay(FILE *stream, struct replay_result *ret_result)
 		replay.result.first_line = replay.line_nr;
 		snprintf(replay.result.what, sizeof(replay.result.what), "%s", replay.what);
 	}
-	make_printable(replay.result.what);
 	*ret_result = replay.result;
+	/* Words may hold what the file says: it shall not speak to a terminal. */
+	text_printable(replay.result.what, ret_result->what, sizeof(ret_result->what));
 	replay_done(&replay);
 	return r;
 }

@@ -211,6 +211,8 @@ int engine_set_config(struct engine *e, const struct engine_config *config)
 		return r;
 	e->config = *config;
 	e->changed = true;
+	/* Floor and margin; a guest that rests has no new sample for long. */
+	topology_reassess(e, e->tree->root);
 	return 0;
 }
 

@@ -205,6 +205,8 @@ void topology_free_vm(struct engine *e, struct vm *vm);
 void topology_busy(struct engine *e, struct vm *vm);
 void topology_idle(struct engine *e, struct vm *vm);
 void topology_refresh(struct engine *e, struct vm *vm); /* reclaim's view, from all else */
+/* What all VMs below m keep, where the configuration says something else of it now. */
+void topology_reassess(struct engine *e, struct memcg *m);
 
 /* settle.c: what became of what was asked. */
 void settle_vm(struct engine *e, struct vm *vm);

@@ -114,7 +114,7 @@ static bool wants(const struct engine *e, const struct vm *vm)
 {
 	/* Not while actual moves: who moves it may be somebody else, with a wish. */
 	return vm_capped(vm) && may_receive(e, vm) && !vm_asked(vm) && !vm->acted && vm->rested &&
-	       e->now >= vm->hold_until;
+	       e->now >= vm->hold_until && !under_max(vm);
 }
 
 void give_gifts(struct engine *e)

@@ -28,7 +28,7 @@ static struct memcg **bucket_of(struct memcg **buckets, size_t nr_buckets, uint6
 static void hash_grow(struct memcg_tree *tree)
 {
 	size_t nr_buckets = tree->nr_buckets * 2;
-	struct memcg **buckets = calloc(nr_buckets, sizeof(*buckets));
+	struct memcg **buckets = calloc(nr_buckets, sizeof(struct memcg *));
 
 	if (!buckets)
 		return;
@@ -276,7 +276,7 @@ int memcg_tree_new(struct memcg_tree **ret_tree)
 	css_queue_init(&tree->released);
 	atomic_init(&tree->dirty, NULL);
 	tree->nr_buckets = BUCKETS_AT_FIRST;
-	tree->buckets = calloc(tree->nr_buckets, sizeof(*tree->buckets));
+	tree->buckets = calloc(tree->nr_buckets, sizeof(struct memcg *));
 	if (!tree->buckets)
 		goto fail;
 	r = memcg_alloc(tree, NULL, MEMCG_ROOT_ID, &tree->root);

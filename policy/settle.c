@@ -77,9 +77,12 @@ void settle_cancel(struct engine *e, struct vm *vm, uint64_t target)
 	if (told || vm->owed)
 		end(e, vm);
 	topology_refresh(e, vm);
-	/* What was given back may not have got through: what it has counts beside what it was told.
+	/*
+	 * What was given back may not have got through: what it has counts beside what it was told.
+	 * Of one that is not managed only what runs is ended.
 	 */
-	if (target && (told || (vm->touched && target > pages_min(vm->target, vm->set.actual))))
+	if (target && (told || (vm->attrs.act && vm->touched &&
+				       target > pages_min(vm->target, vm->set.actual))))
 		engine_act(e, vm, target, r);
 }
 
@@ -346,6 +349,7 @@ void settle_vm(struct engine *e, struct vm *vm)
 		settle_ask(e, vm);
 	if (!vm->rested && !vm->ask.on && !vm->hung && vm_knows(&vm->sample, VM_ACTUAL) &&
 		vm->state != ENGINE_VM_ARRIVING && /* nobody is there yet who could rest */
+		vm->state != ENGINE_VM_NOT_ANSWERING &&
 		e->now >= vm->rest_since + e->config.rest_us) {
 		vm->rested = true;
 		settle_rest(e, vm);

@@ -143,6 +143,16 @@ static int vm_changed(struct engine *e, struct vm *vm)
 	return r;
 }
 
+void topology_reassess(struct engine *e, struct memcg *m)
+{
+	memcg_for_each_child (c, m)
+		topology_reassess(e, c);
+	if (!m->vm)
+		return;
+	assess(e, vm_of(m));
+	topology_refresh(e, vm_of(m));
+}
+
 static bool sample_valid(const struct vm_sample *s)
 {
 	const uint64_t figures[] = {
@@ -354,7 +364,7 @@ static int new_vm(struct engine *e, const struct engine_change *change)
 	vm->attrs = change->attrs;
 	vm->state = change->state;
 	vm->sample.id = change->id;
-	vm->ceiling = change->attrs.ceiling;
+	vm->ceiling = pages_min(change->attrs.ceiling, change->attrs.maximum);
 	/* A ceiling on record: what is below it is a cut of an earlier run. */
 	vm->touched = change->attrs.ceiling != 0;
 	vm->rested = true; /* until actual is known */
@@ -389,6 +399,11 @@ static void new_state(struct engine *e, struct vm *vm, enum engine_vm_state stat
 		vm->sample.known &= ~(unsigned int)VM_FIGURES_PROCESS;
 	if (engine_state_row(state)->fixed)
 		vm->known = false;
+	/* What it was told before it hung may move it only now: that is nobody's wish. */
+	if (old == ENGINE_VM_NOT_ANSWERING) {
+		vm->rested = false;
+		vm->rest_since = e->now;
+	}
 	if (state == ENGINE_VM_NOT_ANSWERING)
 		settle_hung(e, vm);
 	else if (old == ENGINE_VM_NOT_ANSWERING && vm->hung)

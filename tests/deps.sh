@@ -87,7 +87,7 @@ readers_of_clocks() {
 incomplete() {
 	local cflags
 	cflags=$(pkg-config --cflags json-c inih libsystemd libvirt libxml-2.0 2>/dev/null || true)
-	find policy common hv guest-agent tools tests/unit -name '*.h' | sort | while read -r header; do
+	find policy common hv guest-agent tools tests -name '*.h' | sort | while read -r header; do
 		case $header in
 		hv/libvirt/*) pkg-config --exists libvirt libxml-2.0 2>/dev/null || continue ;;
 		esac

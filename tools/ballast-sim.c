@@ -18,6 +18,7 @@
 #include <string.h>
 
 #include "common/json.h"
+#include "common/output.h"
 #include "hv/record.h"
 #include "hv/replay.h"
 #include "tools/sim_report.h"
@@ -195,8 +196,9 @@ static int replay_json(const struct replay_result *result, int error)
 	json_put_u64(root, "ticks", result->ticks, &r);
 	json_put_u64(root, "actions", result->actions, &r);
 	json_put_u64(root, "differing", result->differing, &r);
-	if (error || result->differing) {
+	if (result->first_line)
 		json_put_u64(root, "first_line", result->first_line, &r);
+	if (error || result->differing) {
 		json_put_string(root, "what",
 			error && !*result->what ? strerror(-error) : result->what, &r);
 	}
@@ -223,9 +225,11 @@ static int cmd_replay(const struct options *options)
 			fprintf(stderr, "ballast-sim: %s\n", strerror(ENOMEM));
 			return EXIT_WRONG;
 		}
-	} else if (r < 0) {
+	} else if (r < 0 && result.first_line) {
 		fprintf(stderr, "%s:%" PRIu64 ": %s\n", options->file, result.first_line,
-			*result.what ? result.what : strerror(-r));
+			result.what);
+	} else if (r < 0) {
+		fprintf(stderr, "ballast-sim: %s: %s\n", options->file, strerror(-r));
 	} else if (result.differing) {
 		printf("%" PRIu64 " of %" PRIu64
 		       " ticks decide differently; the first at %s:%" PRIu64 ": %s\n",
@@ -251,7 +255,7 @@ static int wrong_usage(const char *what, const char *value)
 	return EXIT_USAGE;
 }
 
-int main(int argc, char **argv)
+static int run(int argc, char **argv)
 {
 	static const struct option longs[] = { { "format", required_argument, NULL, 'f' },
 		{ "record", required_argument, NULL, 'r' }, { "quiet", no_argument, NULL, 'q' },
@@ -294,4 +298,9 @@ int main(int argc, char **argv)
 		if (!strcmp(commands[i].name, command))
 			return commands[i].run(&options);
 	return wrong_usage("no such command: ", command);
+}
+
+int main(int argc, char **argv)
+{
+	return output_end("ballast-sim", run(argc, argv));
 }

@@ -13,30 +13,40 @@
 
 #include "common/json.h"
 #include "common/nearest.h"
+#include "common/output.h"
+#include "common/text.h"
 #ifdef WITH_LIBVIRT
 #include "hv/libvirt/libvirt.h"
 #include "tools/direct.h"
 #endif
 
+/* Longer messages are cut. */
+#define MESSAGE_MAX 1024
+
 int ctl_fail(int status, const char *format, ...)
 {
+	char message[MESSAGE_MAX], line[MESSAGE_MAX * TEXT_GROWTH];
 	va_list args;
 
-	fputs("ballastctl: ", stderr);
 	va_start(args, format);
-	vfprintf(stderr, format, args);
+	if (vsnprintf(message, sizeof(message), format, args) < 0)
+		message[0] = '\0';
 	va_end(args);
-	fputc('\n', stderr);
+	fprintf(stderr, "ballastctl: %s\n", text_printable(message, line, sizeof(line)));
 	return status;
 }
 
 const char *text_size(struct json_object *object, const char *key, char buf[SIZE_TEXT])
 {
+	uint64_t large;
 	int64_t bytes;
 
-	if (json_get_i64(object, key, &bytes) < 0)
-		return "-";
-	return size_format_signed(bytes, buf, SIZE_TEXT);
+	if (json_get_i64(object, key, &bytes) == 0)
+		return size_format_signed(bytes, buf, SIZE_TEXT);
+	/* 8 EiB and more. */
+	if (json_get_u64(object, key, &large) == 0)
+		return size_format(large, buf, SIZE_TEXT);
+	return "-";
 }
 
 uint64_t number(struct json_object *object, const char *key)
@@ -73,6 +83,46 @@ static int reach(const struct ctl_options *options, struct client **ret_client)
 	return 0;
 }
 
+static int make_one_printable(struct json_object *value)
+{
+	const char *text = json_object_get_string(value);
+	size_t size = strlen(text) * TEXT_GROWTH + 1;
+	char *shown;
+	int r;
+
+	if (text_is_printable(text))
+		return 0;
+	shown = malloc(size);
+	if (!shown)
+		return -ENOMEM;
+	r = json_object_set_string(value, text_printable(text, shown, size)) == 1 ? 0 : -ENOMEM;
+	free(shown);
+	return r;
+}
+
+/*
+ * What people are shown holds names that anybody may have given: none of it speaks to the terminal.
+ * Deeper than json_read() lets through it does not go.
+ */
+static int make_printable(struct json_object *value)
+{
+	struct json_object_iterator i, end;
+	int r = 0;
+
+	if (json_object_is_type(value, json_type_string))
+		return make_one_printable(value);
+	if (json_object_is_type(value, json_type_array)) {
+		for (size_t k = 0; k < json_object_array_length(value) && r == 0; k++)
+			r = make_printable(json_object_array_get_idx(value, k));
+	} else if (json_object_is_type(value, json_type_object)) {
+		end = json_object_iter_end(value);
+		for (i = json_object_iter_begin(value); r == 0 && !json_object_iter_equal(&i, &end);
+			json_object_iter_next(&i))
+			r = make_printable(json_object_iter_peek_value(&i));
+	}
+	return r;
+}
+
 /*
  * Calls, and prints with show or as JSON. Takes over params. check, where there is one, makes an
  * exit status of the result.
@@ -95,10 +145,14 @@ static int call_and_check(const struct ctl_options *options, const char *method,
 	client_close(client);
 	if (r < 0)
 		return ctl_fail(r == -EREMOTE ? CTL_FAILED : CTL_UNREACHABLE, "%s", why);
-	if (options->json)
+	if (options->json) {
 		show_json(result);
-	else
+	} else if (make_printable(result) == 0) {
 		show(result);
+	} else {
+		json_object_put(result);
+		return ctl_fail(CTL_FAILED, "no memory");
+	}
 	status = check ? check(result) : EXIT_SUCCESS;
 	json_object_put(result);
 	return status;
@@ -251,7 +305,7 @@ static int size_params(
 	int r;
 
 	/* The daemon would say so too, but a wrong command line needs no daemon. */
-	r = size_parse(size, &bytes);
+	r = size_parse_amount(size, &bytes);
 	if (r < 0)
 		return ctl_fail(CTL_USAGE, "SIZE: %s", size_parse_error(size, r, why, sizeof(why)));
 	r = 0;
@@ -515,7 +569,7 @@ static const char *foreign_option(const struct ctl_options *options, const struc
 	return options->uri && !options->direct ? "connect without --direct" : NULL;
 }
 
-int main(int argc, char **argv)
+static int run(int argc, char **argv)
 {
 	struct ctl_options options = { .socket = CLIENT_DEFAULT_SOCKET };
 	const struct command *command;
@@ -542,11 +596,20 @@ int main(int argc, char **argv)
 	if (nr < command->least || nr > command->most)
 		return ctl_fail(CTL_USAGE, "usage: ballastctl %s%s%s", command->name,
 			command->arguments[0] ? " " : "", command->arguments);
+	for (int i = optind; i < argc; i++)
+		if (!text_is_utf8(argv[i]))
+			return ctl_fail(
+				CTL_USAGE, "'%s' is not UTF-8, which all names are", argv[i]);
+	if (options.group && !text_is_utf8(options.group))
+		return ctl_fail(CTL_USAGE, "--group: '%s' is not UTF-8, which all names are",
+			options.group);
 	foreign = foreign_option(&options, command);
 	if (foreign)
 		return ctl_fail(CTL_USAGE, "%s takes no --%s", command->name, foreign);
-	status = command->run(&options, &argv[optind + 1]);
-	if (fflush(stdout) == EOF || ferror(stdout))
-		return ctl_fail(CTL_FAILED, "cannot write the output: %s", strerror(errno));
-	return status;
+	return command->run(&options, &argv[optind + 1]);
+}
+
+int main(int argc, char **argv)
+{
+	return output_end("ballastctl", run(argc, argv));
 }

@@ -13,6 +13,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <sys/un.h>
 #include <time.h>
 #include <unistd.h>
@@ -41,12 +42,34 @@ static int fail(int r, char *why, size_t size, const char *what)
 	return r;
 }
 
+/* Why a socket cannot be connected to, and what to do. */
+static void say_unreachable(const char *path, int r, char *why, size_t size)
+{
+	const char *advice = "";
+	struct stat st;
+
+	/* Connecting to a file that is no socket is refused as if nobody listened there. */
+	if (r == -ECONNREFUSED && stat(path, &st) == 0 && !S_ISSOCK(st.st_mode)) {
+		snprintf(why, size, "%s: it is no socket", path);
+		return;
+	}
+	if (r == -ENOENT || r == -ECONNREFUSED)
+		advice = "; is it running?";
+	else if (r == -EACCES)
+		advice = "; root and members of the group ballast may";
+	snprintf(why, size, "%s: %s%s", path, strerror(-r), advice);
+}
+
 int client_open(const char *path, struct client **ret_client, char *why, size_t size)
 {
 	struct sockaddr_un address = { .sun_family = AF_UNIX };
 	struct client *client;
 	int r;
 
+	if (!path[0]) { /* which the kernel would take for an address without a file */
+		snprintf(why, size, "no path at all: it is empty");
+		return -EINVAL;
+	}
 	if (strlen(path) >= sizeof(address.sun_path))
 		return fail(-ENAMETOOLONG, why, size, path);
 	memcpy(address.sun_path, path, strlen(path) + 1);
@@ -57,10 +80,7 @@ int client_open(const char *path, struct client **ret_client, char *why, size_t 
 	if (client->fd < 0 ||
 		connect(client->fd, (const struct sockaddr *)&address, sizeof(address)) < 0) {
 		r = -errno;
-		snprintf(why, size, "%s: %s%s", path, strerror(-r),
-			r == -ENOENT || r == -ECONNREFUSED ? "; is it running?"
-			: r == -EACCES ? "; root and members of the group ballast may"
-				       : "");
+		say_unreachable(path, r, why, size);
 		client_close(client);
 		return r;
 	}

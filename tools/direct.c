@@ -108,7 +108,9 @@ static int take_event(struct direct *direct, const struct hv_event *event)
 		return event->type == HV_EVENT_DOWN && event->message ? -ENOTCONN : 0;
 	direct->deadline = now_us() + direct->params->patience_us;
 	if (event->token == LIST_TOKEN)
-		return take_list(direct, event);
+		return direct->vms ? 0 : take_list(direct, event);
+	if (event->token - FIRST_VM >= direct->nr_vms)
+		return 0;
 	vm = &direct->vms[event->token - FIRST_VM];
 	if (vm->state == WAIT_INFO || vm->state == WAIT_TARGET)
 		take_vm(direct, vm, event);
@@ -197,15 +199,17 @@ static int run(struct direct *direct)
 
 int direct_release(const struct direct_params *params, struct direct_result *ret_result)
 {
-	struct hv_params hv = { .uri = params->uri, .proc = "/proc" };
+	const struct hv_params at = { .uri = params->uri, .proc = "/proc" };
 	struct direct direct = { .params = params };
+	struct hv *hv;
 	int r;
 
-	r = params->backend->open(&hv, &direct.hv);
+	r = params->backend->open(&at, &hv);
 	if (r < 0)
 		return r;
+	direct.hv = hv;
 	r = run(&direct);
-	params->backend->close(direct.hv);
+	params->backend->close(hv);
 	for (size_t i = 0; i < direct.nr_vms; i++)
 		free(direct.vms[i].name);
 	free(direct.vms);

@@ -109,10 +109,24 @@ void show_knobs(struct json_object *result)
 
 static const struct {
 	const char *option, *parameter;
-	bool size;
-} knobs[] = { { "soft-limit", "soft_limit", true }, { "min", "min", true }, { "low", "low", true },
-	{ "max", "max", true }, { "manage", "manage", false },
-	{ "guest-swap", "guest_swap", false } };
+	const char *words[4]; /* what it may be; none: a size */
+	const char *list;
+} knobs[] = {
+	{ "soft-limit", "soft_limit", { NULL }, NULL },
+	{ "min", "min", { NULL }, NULL },
+	{ "low", "low", { NULL }, NULL },
+	{ "max", "max", { NULL }, NULL },
+	{ "manage", "manage", { "no", "observe", "act" }, "no, observe, act or none" },
+	{ "guest-swap", "guest_swap", { "yes", "no" }, "yes, no or none" },
+};
+
+static bool is_word(size_t knob, const char *value)
+{
+	for (size_t i = 0; knobs[knob].words[i]; i++)
+		if (!strcmp(knobs[knob].words[i], value))
+			return true;
+	return false;
+}
 
 int set_option(struct ctl_options *options, const char *option, const char *value)
 {
@@ -124,8 +138,10 @@ int set_option(struct ctl_options *options, const char *option, const char *valu
 	while (i < NR(knobs) && strcmp(knobs[i].option, option) != 0)
 		i++;
 	/* The daemon would say so too, but a wrong command line needs no daemon. */
-	if (knobs[i].size && strcmp(value, "none") != 0)
-		r = size_parse(value, &bytes);
+	if (knobs[i].list && strcmp(value, "none") != 0 && !is_word(i, value))
+		return ctl_fail(CTL_USAGE, "--%s: '%s' is not %s", option, value, knobs[i].list);
+	if (!knobs[i].list && strcmp(value, "none") != 0)
+		r = size_parse_amount(value, &bytes);
 	if (r < 0)
 		return ctl_fail(CTL_USAGE, "--%s: %s", option,
 			size_parse_error(value, r, why, sizeof(why)));
@@ -159,8 +175,7 @@ static int wait_for_set(struct client *client, uint64_t set, const char *name)
 	if (!strcmp(text(params, "state"), "done"))
 		status = EXIT_SUCCESS;
 	else
-		status = ctl_fail(
-			CTL_FAILED, "%s: nothing was set: %s", name, text(params, "message"));
+		status = ctl_fail(CTL_FAILED, "%s: not set: %s", name, text(params, "message"));
 	json_object_put(params);
 	return status;
 }

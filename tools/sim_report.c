@@ -11,9 +11,14 @@
 
 #include "common/json.h"
 #include "common/size.h"
+#include "common/text.h"
 #include "policy/pages.h"
 
 #define US_PER_S 1000000.0
+
+/* Names, titles and sentences are a file's: none of it speaks to the terminal. */
+#define SHOWN_MAX   1024
+#define SHOWN(text) text_printable(text, (char[SHOWN_MAX]){ 0 }, SHOWN_MAX)
 
 /* A VM as the hypervisor sees it. */
 struct picture {
@@ -76,7 +81,7 @@ void report_step(struct report *report)
 		report->before[i] = picture_of(report, i);
 	if (report->silent)
 		return;
-	printf("%s\n\n", report->scenario->title ? report->scenario->title : report->file);
+	printf("%s\n\n", SHOWN(report->scenario->title ? report->scenario->title : report->file));
 }
 
 /* ---- as it happens ---- */
@@ -93,9 +98,9 @@ static void tell_action(const struct report *report, const struct engine_action 
 	const char *name = core_name(virtual_core(report->virtual), action->id);
 	char from[SIZE_TEXT], to[SIZE_TEXT], need[SIZE_TEXT], free_text[SIZE_TEXT];
 
-	printf("%8.2f s  %-10s %-7s %s -> %s", (double)reason->at / US_PER_S, name ? name : "?",
-		engine_reason_name(reason->type), pages_text(reason->from, from),
-		pages_text(reason->to, to));
+	printf("%8.2f s  %-10s %-7s %s -> %s", (double)reason->at / US_PER_S,
+		name ? SHOWN(name) : "?", engine_reason_name(reason->type),
+		pages_text(reason->from, from), pages_text(reason->to, to));
 	if (reason->step)
 		printf(", step %u, need %s", reason->step, pages_text(reason->need, need));
 	printf(", free %s\n", size_format_signed(reason->free * (int64_t)POLICY_PAGE_SIZE,
@@ -116,7 +121,7 @@ void report_log(
 	if (report->silent || level > CORE_LOG_WARNING)
 		return;
 	printf("%8.2f s  %-10s %s\n", (double)virtual_now(report->virtual) / US_PER_S,
-		name ? name : "", message);
+		name ? SHOWN(name) : "", SHOWN(message));
 }
 
 /* ---- at the end ---- */
@@ -143,7 +148,7 @@ static void print_row(const struct report *report, size_t i)
 
 	if (sim_vm_view(virtual_sim(report->virtual), vm->name, &view) < 0)
 		return;
-	printf("%-10s %11s | %11s %11s | %11s %11s | %13s %11s\n", vm->name,
+	printf("%-10s %11s | %11s %11s | %11s %11s | %13s %11s\n", SHOWN(vm->name),
 		bytes_text(soft_limit_of(vm), texts[0]), bytes_text(before->actual, texts[1]),
 		bytes_text(after.actual, texts[2]), bytes_text(before->resident, texts[3]),
 		bytes_text(after.resident, texts[4]),
@@ -177,9 +182,9 @@ int report_text(struct report *report, bool quiet)
 
 		if (quiet && held)
 			continue;
-		printf("%s  %s", held ? "held  " : "FAILED", expect->text);
+		printf("%s  %s", held ? "held  " : "FAILED", SHOWN(expect->text));
 		if (!held)
-			printf("   (%s:%u; at %.2f s: %s)", report->file, expect->line,
+			printf("   (%s:%u; at %.2f s: %s)", SHOWN(report->file), expect->line,
 				(double)expect->settled_at / US_PER_S, expect->why);
 		putchar('\n');
 	}

@@ -5,7 +5,8 @@
  * Everything that can be set stands in one table (config_table.c) with section, key, type, bounds
  * and reason; the parser, --dump-config, dist/ballastd.conf and the manual page follow it. Defaults
  * are those of core_config_default(). A configuration is taken whole or refused whole: every
- * mistake is told with file and line. Reads files; never logs, never writes. Start-up only.
+ * mistake is told with file and line. Reads files; never logs, never writes. At start and on
+ * SIGHUP.
  *
  * Percentages, sizes and times are written with their unit; amounts in struct config are bytes,
  * except in core.engine, which is the engine's and has pages.

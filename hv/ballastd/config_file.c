@@ -17,10 +17,12 @@
 #include <sys/sysmacros.h>
 #include <unistd.h>
 
+#include "common/text.h"
+
 void config_errors_add(
 	struct config_errors *errors, const char *file, unsigned int line, const char *format, ...)
 {
-	char what[512], place[512] = "";
+	char what[512], shown[512], place[512] = "";
 	char *text = NULL;
 	va_list args;
 
@@ -33,7 +35,9 @@ void config_errors_add(
 		snprintf(place, sizeof(place), "%s:%u: ", file, line);
 	else if (file)
 		snprintf(place, sizeof(place), "%s: ", file);
-	if (asprintf(&text, "%s%s%s\n", errors->text ? errors->text : "", place, what) < 0) {
+	/* A file may say anything, and what it says ends on a terminal. */
+	text_printable(what, shown, sizeof(shown));
+	if (asprintf(&text, "%s%s%s\n", errors->text ? errors->text : "", place, shown) < 0) {
 		errors->no_memory = true;
 		return;
 	}
@@ -55,6 +59,17 @@ int config_errors_finish(struct config_errors *errors, char **ret_errors)
 	}
 	if (errors->nr == 0)
 		return 0;
+	if (errors->nr > CONFIG_ERRORS_MAX) {
+		char *text = NULL;
+
+		if (asprintf(&text, "%sand %u more mistakes, which are not shown\n", errors->text,
+			    errors->nr - CONFIG_ERRORS_MAX) < 0) {
+			config_errors_clear(errors);
+			return -ENOMEM;
+		}
+		free(errors->text);
+		errors->text = text;
+	}
 	*ret_errors = errors->text;
 	*errors = (struct config_errors){ 0 };
 	return -EINVAL;
@@ -62,32 +77,11 @@ int config_errors_finish(struct config_errors *errors, char **ret_errors)
 
 /* ---- the scan ---- */
 
-/* Bytes of the UTF-8 character at text, 0: it is none. */
-static size_t utf8_length(const unsigned char *text, size_t length)
-{
-	static const uint32_t least[] = { 0, 0, 0x80, 0x800, 0x10000 };
-	size_t n = text[0] < 0x80 ? 1 : text[0] >= 0xf0 ? 4 : text[0] >= 0xe0 ? 3 : 2;
-	uint32_t c = text[0];
-
-	if (n == 1)
-		return 1;
-	if (text[0] < 0xc2 || text[0] > 0xf4 || n > length)
-		return 0;
-	c &= 0xffu >> (n + 1);
-	for (size_t i = 1; i < n; i++) {
-		if ((text[i] & 0xc0) != 0x80)
-			return 0;
-		c = c << 6 | (text[i] & 0x3fu);
-	}
-	if (c < least[n] || c > 0x10ffff || (c >= 0xd800 && c < 0xe000))
-		return 0;
-	return n;
-}
-
 static const char *bad_character(const char *line, size_t length)
 {
 	for (size_t i = 0; i < length;) {
-		size_t n = utf8_length((const unsigned char *)line + i, length - i);
+		uint32_t c;
+		size_t n = text_character(line + i, length - i, &c);
 
 		if (line[i] == '\0')
 			return "has a NUL byte";
@@ -294,6 +288,14 @@ out:
 	return r;
 }
 
+/* Whether there is something of that name, be it a link that leads nowhere. */
+static bool is_there(const char *name)
+{
+	struct stat st;
+
+	return lstat(name, &st) == 0;
+}
+
 void config_read_file(const char *name, bool optional, const struct config_reader *reader,
 	struct config_errors *errors)
 {
@@ -301,9 +303,13 @@ void config_read_file(const char *name, bool optional, const struct config_reade
 	size_t length = 0;
 	int r = load(name, &text, &length);
 
-	if (r == -ENOENT && optional)
+	if (r == -ENOENT && optional && !is_there(name))
 		return;
-	if (r == -ENOMEM)
+	if (r == -ENOENT && is_there(name))
+		config_errors_add(errors, name, 0,
+			"is a link to a file that is not there; take it away, or link it to "
+			"/dev/null to switch a file off");
+	else if (r == -ENOMEM)
 		errors->no_memory = true;
 	else if (r == -EINVAL)
 		config_errors_add(errors, name, 0, "is no regular file");
@@ -347,13 +353,14 @@ static int list_folder(const char *folder, struct config_errors *errors, char **
 	struct dirent *entry;
 	int r = 0;
 
-	if (!dir && (errno == ENOENT || errno == ENOTDIR))
+	if (!dir && errno == ENOENT && !is_there(folder))
 		return 0;
 	if (!dir) {
-		config_errors_add(errors, folder, 0, "cannot be read: %s", strerror(errno));
+		config_errors_add(
+			errors, folder, 0, "cannot be read as a folder: %s", strerror(errno));
 		return 0;
 	}
-	while (r == 0 && (entry = readdir(dir))) {
+	while (r == 0 && (errno = 0, entry = readdir(dir))) {
 		if (!is_config_name(entry->d_name) || is_listed(files, *nr, entry->d_name))
 			continue;
 		if (*nr == CONFIG_FILES_MAX) {
@@ -366,6 +373,8 @@ static int list_folder(const char *folder, struct config_errors *errors, char **
 		else
 			(*nr)++;
 	}
+	if (r == 0 && !entry && errno != 0)
+		config_errors_add(errors, folder, 0, "cannot be listed: %s", strerror(errno));
 	closedir(dir);
 	return r;
 }

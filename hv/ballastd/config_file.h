@@ -34,7 +34,10 @@ struct config_errors {
 void config_errors_add(struct config_errors *errors, const char *file, unsigned int line,
 	const char *format, ...) __attribute__((format(printf, 4, 5)));
 void config_errors_clear(struct config_errors *errors);
-/* 0: there were none; -EINVAL: *ret_errors is the caller's; -ENOMEM. Clears errors. */
+/*
+ * 0: there were none; -EINVAL: *ret_errors is the caller's, and its last line says how many more
+ * there are than are told; -ENOMEM. Clears errors.
+ */
 int config_errors_finish(struct config_errors *errors, char **ret_errors);
 
 /* What a reader of a file is told, in the order of its lines. */
@@ -49,13 +52,14 @@ struct config_reader {
 void config_read_text(const char *name, const char *text, size_t length,
 	const struct config_reader *reader, struct config_errors *errors);
 
-/* Reads a file. optional: it need not be there. */
+/* Reads a file. optional: it need not be there; a link that leads nowhere is a mistake. */
 void config_read_file(const char *name, bool optional, const struct config_reader *reader,
 	struct config_errors *errors);
 
 /*
  * FOLDER/NAME.conf of all folders in the order of NAME; of equal names that of the first folder
- * alone. Folders need not be there. 0 or -ENOMEM; what cannot be read is added to errors.
+ * alone. Folders need not be there; what is there and is none, or leads nowhere, is a mistake. 0 or
+ * -ENOMEM; what cannot be read is added to errors.
  */
 int config_list_files(const char *const *folders, struct config_errors *errors, char ***ret_files,
 	size_t *ret_nr);

@@ -14,6 +14,7 @@
 
 #include "common/nearest.h"
 #include "common/size.h"
+#include "common/text.h"
 #include "hv/ballastd/config_file.h"
 #include "hv/ballastd/config_table.h"
 #include "policy/pages.h"
@@ -21,8 +22,6 @@
 /* Options in all, and of a group; config_load() checks the tables against them. */
 #define OPTIONS_MAX 64
 #define KNOBS_MAX   16
-#define GROUPS_MAX  1024
-#define RULES_MAX   1024
 
 /* Where a value was set. file NULL: nowhere, it is the default or from the command line. */
 struct origin {
@@ -118,6 +117,8 @@ static const char *bad_path(const char *path)
 {
 	const char *part = path;
 
+	if (!text_is_printable(path))
+		return "has characters that are not printable";
 	if (path[0] != '/')
 		return "does not begin with /";
 	if (path[1] == '\0')
@@ -171,9 +172,9 @@ static void open_group(struct loader *loader, unsigned int line, const char *pat
 	}
 	while (i < core->nr_groups && strcmp(core->groups[i].path, path) != 0)
 		i++;
-	if (i == GROUPS_MAX) {
+	if (i == CONFIG_GROUPS_MAX) {
 		config_errors_add(&loader->errors, loader->file, line,
-			"there are more than %d groups", GROUPS_MAX);
+			"there are more than %d groups", CONFIG_GROUPS_MAX);
 		return;
 	}
 	if (i == core->nr_groups && add_group(loader, path, &i) < 0) {
@@ -221,9 +222,9 @@ static void open_rule(struct loader *loader, unsigned int line, const char *name
 	}
 	while (i < core->nr_rules && strcmp(core->rules[i].name, name) != 0)
 		i++;
-	if (i == RULES_MAX) {
+	if (i == CONFIG_RULES_MAX) {
 		config_errors_add(&loader->errors, loader->file, line,
-			"there are more than %d rules", RULES_MAX);
+			"there are more than %d rules", CONFIG_RULES_MAX);
 		return;
 	}
 	if (i == core->nr_rules && add_rule(loader, name, &i) < 0) {

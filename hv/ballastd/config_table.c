@@ -15,6 +15,9 @@
 #define SEC (1000 * MS)
 #define MIN (60 * SEC)
 
+/* What fits a line of a file behind the longest of their keys and " = ": see CONFIG_LINE_MAX. */
+#define TEXT_MAX 180
+
 /* sun_path holds 108 bytes with the 0. */
 #define SOCKET_PATH_MAX 107
 
@@ -28,9 +31,9 @@
 const struct config_option config_options[] = {
 	{ "ballastd", "mode", &config_type_mode, ENGINE(act), 0, 0,
 		"observe: nothing is changed anywhere; act: memory is taken and given back." },
-	{ "ballastd", "connect", &config_type_text, AT(connect), 1, 190,
+	{ "ballastd", "connect", &config_type_text, AT(connect), 1, TEXT_MAX,
 		"The hypervisor's URI. Not set: $LIBVIRT_DEFAULT_URI, else qemu:///system." },
-	{ "ballastd", "run-dir", &config_type_path, AT(run_dir), 1, 190,
+	{ "ballastd", "run-dir", &config_type_path, AT(run_dir), 1, TEXT_MAX,
 		"Where the daemon keeps what does not outlive a boot." },
 	{ "ballastd", "socket", &config_type_path, AT(socket), 1, SOCKET_PATH_MAX,
 		"The control socket. Not set: ballastd.sock in run-dir." },
@@ -52,7 +55,7 @@ const struct config_option config_options[] = {
 	{ "pool", "others-max", &config_type_size_or_none, CORE(others_max), MIB, PIB,
 		"What others on the host may take before it is told, where size = host. VMs give "
 		"nothing for it." },
-	{ "pool", "psi", &config_type_path, AT(psi), 1, 190,
+	{ "pool", "psi", &config_type_path, AT(psi), 1, TEXT_MAX,
 		"The kernel's memory pressure file; pressure makes the daemon look at once. none: "
 		"off." },
 

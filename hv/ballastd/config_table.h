@@ -51,11 +51,13 @@ size_t config_find_option(const char *section, const char *key);
 
 /* Of the sections [group PATH]. */
 #define CONFIG_GROUP_PREFIX "group "
+#define CONFIG_GROUPS_MAX   1024
 extern const struct config_option config_group_options[];
 extern const size_t nr_config_group_options;
 
 /* Of the sections [rule NAME]. */
 #define CONFIG_RULE_PREFIX "rule "
+#define CONFIG_RULES_MAX   1024
 extern const struct config_option config_rule_options[];
 extern const size_t nr_config_rule_options;
 

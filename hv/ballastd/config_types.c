@@ -11,6 +11,7 @@
 #include <strings.h>
 
 #include "common/size.h"
+#include "common/text.h"
 #include "policy/pages.h"
 
 static void *field(const struct config_option *option, void *base)
@@ -138,9 +139,32 @@ static int set_text(char **field_text, const char *text)
 	return 0;
 }
 
+/*
+ * What keeps a text from standing in a file behind "KEY = ", from which --dump-config must be read
+ * back; NULL: nothing. The command line and the environment set texts, too.
+ */
+static const char *not_for_a_file(const char *text)
+{
+	size_t length = strlen(text);
+
+	if (!text_is_utf8(text))
+		return "is not UTF-8";
+	if (!text_is_printable(text))
+		return "has characters that are not printable";
+	if (length > 0 && (text[0] == ' ' || text[length - 1] == ' '))
+		return "begins or ends with a blank";
+	if (text[0] == ';' || strstr(text, " ;"))
+		return "has a ; at its start or behind a blank, where comments begin";
+	return NULL;
+}
+
 static int parse_text(
 	const struct config_option *option, const char *text, void *base, char *why, size_t size)
 {
+	const char *problem = not_for_a_file(text);
+
+	if (problem)
+		return bad(why, size, text, problem);
 	if (strlen(text) < option->min)
 		return bad(why, size, text, "is empty; leave the line out for the default");
 	if (strlen(text) > option->max) {

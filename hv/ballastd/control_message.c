@@ -96,8 +96,16 @@ struct json_object *control_message_error(struct json_object *id, struct control
 
 bool control_id_ok(struct json_object *id)
 {
-	return !id || json_object_is_type(id, json_type_string) ||
-	       json_object_is_type(id, json_type_int);
+	int64_t number;
+
+	if (!id || json_object_is_type(id, json_type_string))
+		return true;
+	if (!json_object_is_type(id, json_type_int))
+		return false;
+	/* json-c makes the nearest of its limits of what is beyond them, and so would the answer.
+	 */
+	number = json_object_get_int64(id);
+	return number != INT64_MIN && number != INT64_MAX;
 }
 
 /* What of a request is none, in words; NULL: nothing. */
@@ -111,7 +119,8 @@ const char *control_bad_request(struct json_object *request)
 	if (!json_object_is_type(request, json_type_object))
 		return "a request is an object";
 	if (json_object_object_get_ex(request, "id", &member) && !control_id_ok(member))
-		return "id must be a string, a whole number or null";
+		return "id must be a string, null or a whole number between -2^63 and 2^63 - 1, "
+		       "both not included";
 	if (json_get_string(request, "jsonrpc", &text) < 0 || strcmp(text, "2.0") != 0)
 		return "\"jsonrpc\" must be \"2.0\"";
 	if (json_get_string(request, "method", &text) < 0)

@@ -16,6 +16,7 @@
 #include <unistd.h>
 
 #include "common/log.h"
+#include "common/output.h"
 #include "hv/ballastd/config.h"
 #include "hv/ballastd/managers.h"
 #include "hv/ballastd/shell.h"
@@ -189,17 +190,39 @@ static int load_file(const char *path, struct config **ret_config, char **ret_er
 	return r;
 }
 
+/* As config_set(), of a value that comes from elsewhere: errors say from where. */
+static int set_from(const char *from, struct config *config, const char *key, const char *value,
+	char **ret_errors)
+{
+	char *why = NULL, *errors = NULL;
+	int r = config_set(config, "ballastd", key, value, &why);
+
+	if (r == -EINVAL && asprintf(&errors, "%s: %s", from, why) < 0)
+		r = -ENOMEM;
+	else if (r == -EINVAL)
+		*ret_errors = errors;
+	free(why);
+	return r;
+}
+
 /* What neither file nor command line said and the daemon needs. */
-static int fill_in(struct config *config)
+static int fill_in(struct config *config, char **ret_errors)
 {
 	const char *uri = getenv("LIBVIRT_DEFAULT_URI");
+	char *path = NULL;
+	int r = 0;
 
-	if (!config->connect)
-		config->connect = strdup(uri && uri[0] ? uri : DEFAULT_URI);
-	if (!config->socket &&
-		asprintf(&config->socket, "%s/%s", config->run_dir, CONFIG_DEFAULT_SOCKET) < 0)
-		config->socket = NULL;
-	return config->connect && config->socket ? 0 : -ENOMEM;
+	if (!config->connect && uri && uri[0])
+		r = set_from("LIBVIRT_DEFAULT_URI", config, "connect", uri, ret_errors);
+	else if (!config->connect)
+		r = config_set(config, "ballastd", "connect", DEFAULT_URI, ret_errors);
+	if (r < 0 || config->socket)
+		return r;
+	if (asprintf(&path, "%s/%s", config->run_dir, CONFIG_DEFAULT_SOCKET) < 0)
+		return -ENOMEM;
+	r = set_from(CONFIG_DEFAULT_SOCKET " in run-dir", config, "socket", path, ret_errors);
+	free(path);
+	return r;
 }
 
 /* File, command line, environment. -EINVAL with *ret_errors; other errors without. */
@@ -215,7 +238,7 @@ static int read_all(const struct options *options, struct config **ret_config, c
 	if (r == 0)
 		r = config_check(config, ret_errors);
 	if (r == 0)
-		r = fill_in(config);
+		r = fill_in(config, ret_errors);
 	if (r < 0)
 		config_free(config);
 	else
@@ -236,12 +259,6 @@ static int load(const struct options *options, struct config **ret_config)
 			strerror(-r));
 	free(errors);
 	return r;
-}
-
-/* And when the daemon is told to: what the command line said counts still. */
-static int reload(void *ctx, struct config **ret_config, char **ret_errors)
-{
-	return read_all(ctx, ret_config, ret_errors);
 }
 
 static const struct hv_backend *find_backend(const char *uri)
@@ -269,38 +286,101 @@ static void fill_standard_descriptors(void)
 		close(fd);
 }
 
-/* Two that both mean to decide pull every balloon to and fro. */
-static bool may_act(const struct options *options, const struct config *config)
+/*
+ * Two that both mean to decide pull every balloon to and fro: 1, and *ret_other is the one that is
+ * here already; 0; -ENOMEM.
+ */
+static int find_other(char **ret_other)
 {
 	struct managers_found found;
-	int r;
+	int r = managers_find("/proc", &found);
 
-	if (!config->core.engine.act)
-		return true;
-	r = managers_find("/proc", &found);
 	if (r < 0)
 		log_write(LOG_LEVEL_WARNING, NULL,
 			"whether another program moves balloons here cannot be seen: %s",
 			strerror(-r));
 	if (r <= 0)
-		return true;
-	log_write(options->force ? LOG_LEVEL_WARNING : LOG_LEVEL_ERROR, NULL,
-		"%s (%s) runs on this host, process %" PRIu64 "%s", found.name, found.what,
-		found.pid,
-		options->force ? ": acting beside it, as --force says"
-			       : ": not acting beside it; end it, use mode = observe, or give "
-				 "--force");
-	return options->force;
+		return 0;
+	if (asprintf(ret_other, "%s (%s) runs on this host, process %" PRIu64, found.name,
+		    found.what, found.pid) < 0)
+		return -ENOMEM;
+	return 1;
 }
 
-int main(int argc, char **argv)
+/* acting: it does so already. 0; -EINVAL with *ret_why: mode act is not for this host; -ENOMEM. */
+static int may_act(
+	const struct options *options, const struct config *config, bool acting, char **ret_why)
+{
+	char *other = NULL;
+	int r;
+
+	if (!config->core.engine.act)
+		return 0;
+	r = find_other(&other);
+	if (r <= 0)
+		return r;
+	if (options->force || acting) {
+		log_write(LOG_LEVEL_WARNING, NULL, "%s: acting beside it, as %s", other,
+			options->force ? "--force says" : "before");
+		r = 0;
+	} else {
+		r = asprintf(ret_why,
+			    "%s: not acting beside it; end it, use mode = observe, or give "
+			    "--force\n",
+			    other) < 0
+			    ? -ENOMEM
+			    : -EINVAL;
+	}
+	free(other);
+	return r;
+}
+
+/* When the daemon is told to: what the command line said counts still. */
+static int reload(
+	void *ctx, const struct config *old, struct config **ret_config, char **ret_errors)
+{
+	const struct options *options = ctx;
+	struct config *config = NULL;
+	int r = read_all(options, &config, ret_errors);
+
+	if (r < 0)
+		return r;
+	r = may_act(options, config, old->core.engine.act, ret_errors);
+	if (r < 0)
+		config_free(config);
+	else
+		*ret_config = config;
+	return r;
+}
+
+static int serve(struct options *options, const struct config *config)
+{
+	struct shell_params shell = {
+		.config = config, .record = options->record, .reload = reload, .ctx = options
+	};
+	char *why = NULL;
+	int r;
+
+	shell.backend = find_backend(config->connect);
+	if (!shell.backend)
+		return -EINVAL;
+	r = may_act(options, config, false, &why);
+	if (r == 0)
+		return shell_run(&shell);
+	if (why)
+		complain(why);
+	else
+		log_write(LOG_LEVEL_ERROR, NULL, "cannot start: %s", strerror(-r));
+	free(why);
+	return r;
+}
+
+static int run(int argc, char **argv)
 {
 	struct options options = { 0 };
-	struct shell_params shell = { 0 };
 	struct config *config = NULL;
 	int status, r;
 
-	fill_standard_descriptors();
 	if (!read_options(argc, argv, &options, &status))
 		return status;
 	log_open("ballastd", options.debug ? LOG_LEVEL_DEBUG : LOG_LEVEL_INFO);
@@ -314,15 +394,14 @@ int main(int argc, char **argv)
 			puts("The configuration is good.");
 		goto out;
 	}
-	shell.config = config;
-	shell.record = options.record;
-	shell.reload = reload;
-	shell.ctx = &options;
-	shell.backend = find_backend(config->connect);
-	status = shell.backend && may_act(&options, config) && shell_run(&shell) == 0
-			 ? EXIT_SUCCESS
-			 : EXIT_FAILURE;
+	status = serve(&options, config) == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
 out:
 	config_free(config);
 	return status;
+}
+
+int main(int argc, char **argv)
+{
+	fill_standard_descriptors();
+	return output_end("ballastd", run(argc, argv));
 }

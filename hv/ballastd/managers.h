@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
  * managers: whether another program that moves balloons runs on this host. Two that both mean to
- * decide pull every balloon to and fro. Looks at the processes once, at start; blocks on /proc
- * only, whose path is given so that a fixture can stand in.
+ * decide pull every balloon to and fro. Looks at the processes at start and when the configuration
+ * is read anew; blocks on /proc only, whose path is given so that a fixture can stand in.
  */
 #ifndef BALLAST_HV_BALLASTD_MANAGERS_H
 #define BALLAST_HV_BALLASTD_MANAGERS_H

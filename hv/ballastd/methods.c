@@ -97,16 +97,15 @@ static int get_size(struct json_object *params, uint64_t *ret_pages, struct cont
 		return control_fail_with(error, CONTROL_PARAMS, "parameter", "size",
 			"size %s; it is a string with a unit, for example \"512MiB\"",
 			r == -ENOENT ? "is missing" : "is no string");
-	r = size_parse(text, &bytes);
+	r = size_parse_amount(text, &bytes);
 	if (r < 0)
 		return control_fail_with(error, CONTROL_PARAMS, "parameter", "size", "size: %s",
 			size_parse_error(text, r, why, sizeof(why)));
 	/* A need is rounded up. */
 	*ret_pages = bytes / POLICY_PAGE_SIZE + (bytes % POLICY_PAGE_SIZE != 0);
-	if (*ret_pages == 0 || *ret_pages >= PAGES_UNLIMITED)
+	if (*ret_pages == 0)
 		return control_fail_with(error, CONTROL_PARAMS, "parameter", "size",
-			"size: %s to be reclaimed",
-			bytes ? "that is too much" : "there is nothing");
+			"size: there is nothing to be reclaimed");
 	return 0;
 }
 

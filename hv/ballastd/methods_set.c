@@ -42,9 +42,7 @@ static int get_size(struct json_object *params, const char *key, enum hv_knob kn
 
 	if (r <= 0)
 		return r;
-	r = size_parse(text, ret_bytes);
-	if (r == 0 && *ret_bytes > INT64_MAX)
-		r = -ERANGE;
+	r = size_parse_amount(text, ret_bytes);
 	if (r < 0)
 		return wrong(error, key, size_parse_error(text, r, why, sizeof(why)));
 	*ret_has = true;

@@ -42,7 +42,9 @@
 #define POLL_US 10000
 
 struct shell {
-	const struct shell_params *params;
+	const struct shell_params *params; /* its configuration is that of the start */
+	const struct config *config;	   /* in force */
+	struct config *reloaded;	   /* NULL: it is still that of the start */
 	sd_event *event;
 	sd_event_source *timer, *backend_io;
 	struct hv *hv;
@@ -199,7 +201,7 @@ static void step(struct shell *shell)
 	/* -ENOMEM: it is tried again at the next step, which is next all the same. */
 	if (core_step(shell->core, now, &calls, &nr, &next) < 0) {
 		log_write(LOG_LEVEL_WARNING, NULL, "no memory for a decision; it is tried again");
-		next = now + shell->params->config->core.tick_max_us;
+		next = now + shell->config->core.tick_max_us;
 	}
 	submit(shell, calls, nr);
 	methods_after_step(shell->methods);
@@ -234,8 +236,7 @@ static int on_end_signal(sd_event_source *source, const struct signalfd_siginfo 
 
 	log_write(LOG_LEVEL_NOTICE, NULL, "ending on signal %s",
 		info->ssi_signo == SIGTERM ? "TERM" : "INT");
-	if (!shell->params->config->release_on_stop || shell->ends_by ||
-		!shell->params->config->core.engine.act)
+	if (!shell->config->release_on_stop || shell->ends_by || !shell->config->core.engine.act)
 		return sd_event_exit(shell->event, 0);
 	shell->ends_by = now_us(NULL) + END_US;
 	core_release(shell->core, MEMCG_ROOT_ID);
@@ -252,12 +253,21 @@ static bool same_text(const char *a, const char *b)
 static void say_waiting(const struct shell *shell, const struct config *new)
 {
 	const struct config *old = shell->params->config;
+	const struct {
+		const char *key, *old, *new;
+	} keys[] = {
+		{ "connect", old->connect, new->connect },
+		{ "run-dir", old->run_dir, new->run_dir },
+		{ "socket", old->socket, new->socket },
+		{ "psi", old->psi, new->psi },
+	};
 
-	if (!same_text(old->connect, new->connect) || !same_text(old->run_dir, new->run_dir) ||
-		!same_text(old->socket, new->socket) || !same_text(old->psi, new->psi))
-		log_write(LOG_LEVEL_WARNING, NULL,
-			"of the new configuration connect, run-dir, socket and psi wait for a "
-			"restart");
+	for (size_t i = 0; i < sizeof(keys) / sizeof(keys[0]); i++)
+		if (!same_text(keys[i].old, keys[i].new))
+			log_write(LOG_LEVEL_WARNING, NULL,
+				"%s = %s takes effect at the next start; until then it is %s",
+				keys[i].key, keys[i].new ? keys[i].new : "none",
+				keys[i].old ? keys[i].old : "none");
 }
 
 /* The first mistake, and how many there are besides, in one line. */
@@ -283,7 +293,7 @@ static void reload(struct shell *shell)
 	char *errors = NULL;
 	int r;
 
-	r = shell->params->reload(shell->params->ctx, &config, &errors);
+	r = shell->params->reload(shell->params->ctx, shell->config, &config, &errors);
 	if (r == 0)
 		r = core_set_config(shell->core, now_us(NULL), &config->core);
 	if (r < 0) {
@@ -295,6 +305,9 @@ static void reload(struct shell *shell)
 	say_waiting(shell, config);
 	log_write(LOG_LEVEL_NOTICE, NULL, "the configuration was read anew: mode %s",
 		config->core.engine.act ? "act" : "observe");
+	config_free(shell->reloaded);
+	shell->config = shell->reloaded = config;
+	config = NULL;
 	wake(shell);
 out:
 	free(errors);
@@ -469,11 +482,12 @@ static void shell_close(struct shell *shell)
 	core_free(shell->core);
 	record_free(shell->record);
 	sd_event_unref(shell->event);
+	config_free(shell->reloaded);
 }
 
 int shell_run(const struct shell_params *params)
 {
-	struct shell shell = { .params = params };
+	struct shell shell = { .params = params, .config = params->config };
 	int r;
 
 	r = sd_event_new(&shell.event);

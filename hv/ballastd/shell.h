@@ -16,9 +16,11 @@ struct shell_params {
 	const char *record; /* file to record to; NULL: none */
 	/*
 	 * On SIGHUP: the configuration anew, the caller's; -EINVAL with *ret_errors as
-	 * config_load(); other errors. NULL: it cannot be read anew.
+	 * config_load(), also where this host does not allow it; other errors. old is the one in
+	 * force. NULL: it cannot be read anew.
 	 */
-	int (*reload)(void *ctx, struct config **ret_config, char **ret_errors);
+	int (*reload)(
+		void *ctx, const struct config *old, struct config **ret_config, char **ret_errors);
 	void *ctx;
 };
 

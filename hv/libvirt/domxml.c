@@ -11,6 +11,7 @@
 #include <string.h>
 #include <strings.h>
 
+#include <libxml/SAX2.h>
 #include <libxml/parser.h>
 #include <libxml/tree.h>
 
@@ -22,30 +23,8 @@
 #define PROBLEM_MAX 2048
 /* The most that is said of one bad size. */
 #define SIZE_PROBLEM_MAX 256
-
-/*
- * Without XML_PARSE_HUGE libxml2 bounds depth at 256 and a text at 10 MB. Entities could only come
- * from a document type, which libvirt never writes, so one is refused.
- */
-static int parse(const char *xml, xmlDoc **ret_doc, xmlNode **ret_root)
-{
-	size_t length = strnlen(xml, DOMXML_MAX + 1);
-	xmlDoc *doc;
-
-	if (length > DOMXML_MAX)
-		return -E2BIG;
-	doc = xmlReadMemory(xml, (int)length, NULL, NULL,
-		XML_PARSE_NONET | XML_PARSE_NOERROR | XML_PARSE_NOWARNING | XML_PARSE_NOCDATA);
-	if (!doc)
-		return -EBADMSG;
-	if (doc->intSubset || doc->extSubset || !xmlDocGetRootElement(doc)) {
-		xmlFreeDoc(doc);
-		return -EBADMSG;
-	}
-	*ret_doc = doc;
-	*ret_root = xmlDocGetRootElement(doc);
-	return 0;
-}
+/* Of what stands in <domain><metadata>. */
+#define METADATA_DEPTH 3
 
 static bool is(const xmlNode *node, const char *name, const char *ns)
 {
@@ -54,6 +33,119 @@ static bool is(const xmlNode *node, const char *name, const char *ns)
 	if (!ns)
 		return !node->ns;
 	return node->ns && node->ns->href && !strcmp((const char *)node->ns->href, ns);
+}
+
+/*
+ * While a document is read. What others keep in the metadata is theirs, and a tenant's often: it is
+ * passed over without being kept, so that whatever is there says nothing about the domain.
+ */
+struct reading {
+	unsigned int depth, passing; /* passing: depth of what is passed over; 0: nothing is */
+	bool bad;
+};
+
+static void stop(xmlParserCtxt *parser)
+{
+	struct reading *reading = parser->_private;
+
+	reading->bad = true;
+	xmlStopParser(parser);
+}
+
+/* Entities could only come from a document type, which libvirt never writes. */
+static void on_document_type(
+	void *ctx, const xmlChar *name, const xmlChar *public_id, const xmlChar *system_id)
+{
+	stop(ctx);
+}
+
+static bool is_foreign(const xmlParserCtxt *parser, const xmlChar *ns)
+{
+	const struct reading *reading = parser->_private;
+
+	if (reading->depth != METADATA_DEPTH || !parser->node ||
+		!is(parser->node, "metadata", NULL) || !is(parser->node->parent, "domain", NULL))
+		return false;
+	return !ns || (strcmp((const char *)ns, DOMXML_MEMORY_NS) != 0 &&
+			      strcmp((const char *)ns, DOMXML_CEILING_NS) != 0);
+}
+
+static void on_start(void *ctx, const xmlChar *name, const xmlChar *prefix, const xmlChar *ns,
+	int nr_ns, const xmlChar **all_ns, int nr_attributes, int nr_defaulted,
+	const xmlChar **attributes)
+{
+	xmlParserCtxt *parser = ctx;
+	struct reading *reading = parser->_private;
+
+	if (++reading->depth > DOMXML_DEPTH_MAX) {
+		stop(parser);
+		return;
+	}
+	if (!reading->passing && is_foreign(parser, ns))
+		reading->passing = reading->depth;
+	if (!reading->passing)
+		xmlSAX2StartElementNs(ctx, name, prefix, ns, nr_ns, all_ns, nr_attributes,
+			nr_defaulted, attributes);
+}
+
+static void on_end(void *ctx, const xmlChar *name, const xmlChar *prefix, const xmlChar *ns)
+{
+	struct reading *reading = ((xmlParserCtxt *)ctx)->_private;
+
+	if (!reading->passing)
+		xmlSAX2EndElementNs(ctx, name, prefix, ns);
+	else if (reading->passing == reading->depth)
+		reading->passing = 0;
+	reading->depth--;
+}
+
+static void on_text(void *ctx, const xmlChar *text, int length)
+{
+	struct reading *reading = ((xmlParserCtxt *)ctx)->_private;
+
+	if (!reading->passing)
+		xmlSAX2Characters(ctx, text, length);
+}
+
+/*
+ * libxml2 would stop at 256 levels, which is where libvirt stops what is written into the metadata,
+ * two levels further up; XML_PARSE_HUGE lifts that and our own bounds stand in: size, depth, no
+ * document type, with which there are no entities that could grow.
+ */
+static int parse(const char *xml, xmlDoc **ret_doc, xmlNode **ret_root)
+{
+	size_t length = strnlen(xml, DOMXML_MAX + 1);
+	struct reading reading = { 0 };
+	xmlParserCtxt *parser;
+	bool no_memory;
+	xmlDoc *doc;
+
+	if (length > DOMXML_MAX)
+		return -E2BIG;
+	parser = xmlNewParserCtxt();
+	if (!parser)
+		return -ENOMEM;
+	parser->_private = &reading;
+	parser->sax->internalSubset = on_document_type;
+	parser->sax->startElementNs = on_start;
+	parser->sax->endElementNs = on_end;
+	parser->sax->characters = parser->sax->ignorableWhitespace = on_text;
+	parser->sax->comment = NULL;
+	parser->sax->processingInstruction = NULL;
+	doc = xmlCtxtReadMemory(parser, xml, (int)length, NULL, NULL,
+		XML_PARSE_NONET | XML_PARSE_NOERROR | XML_PARSE_NOWARNING | XML_PARSE_NOCDATA |
+			XML_PARSE_HUGE);
+	no_memory = parser->errNo == XML_ERR_NO_MEMORY;
+	xmlFreeParserCtxt(parser);
+	if (!doc)
+		return no_memory ? -ENOMEM : -EBADMSG;
+	if (reading.bad || doc->intSubset || doc->extSubset || !xmlDocGetRootElement(doc)) {
+		xmlFreeDoc(doc);
+		return -EBADMSG;
+	}
+	*ret_doc = doc;
+	*ret_root = xmlDocGetRootElement(doc);
+	return 0;
 }
 
 static xmlNode *child(const xmlNode *parent, const char *name, const char *ns)
@@ -197,7 +289,7 @@ static void take_size(struct hv_info *info, const char *name, const char *value,
 	} else if (words == LIMIT && !strcmp(value, "max")) {
 		*ret_bytes = HV_UNLIMITED;
 	} else {
-		r = size_parse(value, &bytes);
+		r = size_parse_amount(value, &bytes);
 		if (r < 0) {
 			char why[SIZE_PROBLEM_MAX];
 
@@ -210,7 +302,8 @@ static void take_size(struct hv_info *info, const char *name, const char *value,
 	*ret_has = true;
 }
 
-static void take_group(struct hv_info *info, const char *value)
+/* -ENOMEM: without its group the VM would be put into another. */
+static int take_group(struct hv_info *info, const char *value)
 {
 	struct hv_knobs *knobs = &info->metadata;
 	const char *part = value;
@@ -218,11 +311,11 @@ static void take_group(struct hv_info *info, const char *value)
 
 	if (length > HV_GROUP_MAX) {
 		refuse(info, "group", value, "too long");
-		return;
+		return 0;
 	}
 	if (value[0] != '/') {
 		refuse(info, "group", value, "a path that begins with / is needed");
-		return;
+		return 0;
 	}
 	while (*part && length > 1) {
 		size_t n = strcspn(++part, "/");
@@ -230,12 +323,14 @@ static void take_group(struct hv_info *info, const char *value)
 		if (n == 0 || (n == 1 && part[0] == '.') || (n == 2 && !strncmp(part, "..", 2))) {
 			refuse(info, "group", value,
 				"a path without empty, . and .. parts is needed");
-			return;
+			return 0;
 		}
 		part += n;
 	}
+	free(knobs->group);
 	knobs->group = strdup(value);
 	knobs->has_group = knobs->group;
+	return knobs->group ? 0 : -ENOMEM;
 }
 
 static void take_manage(struct hv_info *info, const char *value)
@@ -261,7 +356,7 @@ static void take_guest_swap(struct hv_info *info, const char *value)
 	info->metadata.has_guest_swap = true;
 }
 
-static void take_attribute(struct hv_info *info, const char *name, const char *value)
+static int take_attribute(struct hv_info *info, const char *name, const char *value)
 {
 	struct hv_knobs *k = &info->metadata;
 
@@ -274,43 +369,51 @@ static void take_attribute(struct hv_info *info, const char *name, const char *v
 	else if (!strcmp(name, "low"))
 		take_size(info, name, value, PROTECTION, &k->has_low, &k->low);
 	else if (!strcmp(name, "group"))
-		take_group(info, value);
+		return take_group(info, value);
 	else if (!strcmp(name, "manage"))
 		take_manage(info, value);
 	else if (!strcmp(name, "guest-swap"))
 		take_guest_swap(info, value);
 	else
 		refuse(info, name, value, "no such attribute");
+	return 0;
 }
 
-static void take_attributes(struct hv_info *info, const xmlNode *memory)
+/* -ENOMEM: what is left out would seem not to be said. */
+static int take_attributes(struct hv_info *info, const xmlNode *memory)
 {
-	for (const xmlAttr *a = memory->properties; a; a = a->next) {
+	int r = 0;
+
+	for (const xmlAttr *a = memory->properties; a && r == 0; a = a->next) {
 		char *value;
 
 		if (a->ns)
 			continue;
 		value = attribute(memory, (const char *)a->name);
-		if (value)
-			take_attribute(info, (const char *)a->name, value);
+		r = value ? take_attribute(info, (const char *)a->name, value) : -ENOMEM;
 		xmlFree(value);
 	}
+	return r;
 }
 
 /* ballast's own element. Two of them contradict each other: libvirt keeps one a namespace. */
-static void take_knobs(struct hv_info *info, const xmlNode *metadata)
+static int take_knobs(struct hv_info *info, const xmlNode *metadata)
 {
 	const xmlNode *memory = child(metadata, "memory", DOMXML_MEMORY_NS);
 	struct hv_knobs *k = &info->metadata;
+	int r;
 
 	if (!memory)
-		return;
-	take_attributes(info, memory);
+		return 0;
+	r = take_attributes(info, memory);
+	if (r < 0)
+		return r;
 	/* Of two words that exclude each other the one that protects the guest holds. */
 	if (k->has_min && k->has_max && k->min > k->max) {
 		k->has_max = false;
 		complain(info, WHERE "max is not used: it is less than min");
 	}
+	return 0;
 }
 
 /* Bad: no ceiling, as if none had been written. */
@@ -326,14 +429,17 @@ static bool ceiling(const xmlNode *node, uint64_t *ret_bytes)
 	return good;
 }
 
-static void take_metadata(struct hv_info *info, const xmlNode *metadata)
+static int take_metadata(struct hv_info *info, const xmlNode *metadata)
 {
 	const xmlNode *note = child(metadata, "ceiling", DOMXML_CEILING_NS);
+	int r = take_knobs(info, metadata);
 
-	take_knobs(info, metadata);
+	if (r < 0)
+		return r;
 	if (note && !ceiling(note, &info->ceiling))
 		complain(
 			info, "metadata <ceiling xmlns='" DOMXML_CEILING_NS "'>: kib is no amount");
+	return 0;
 }
 
 static void take_memtune(struct hv_info *info, const xmlNode *domain)
@@ -458,8 +564,7 @@ static int take_domain(struct hv_info *info, const xmlNode *domain)
 	take_balloon(info, domain);
 	take_kinds(info, domain);
 	take_memtune(info, domain);
-	take_metadata(info, child(domain, "metadata", NULL));
-	return 0;
+	return take_metadata(info, child(domain, "metadata", NULL));
 }
 
 int domxml_parse(const char *xml, struct hv_info *ret_info)
@@ -550,17 +655,17 @@ static int change_element(xmlNode *node, const struct hv_knobs_change *change)
 	return r;
 }
 
-/* min over max is refused where it is set. */
-static bool contradicts_itself(const xmlNode *node)
+/* min over max is refused where it is set: -EINVAL. */
+static int check_element(const xmlNode *node)
 {
 	struct hv_info info = { 0 };
-	bool bad;
+	int r = take_attributes(&info, node);
 
-	take_attributes(&info, node);
-	bad = info.metadata.has_min && info.metadata.has_max &&
-	      info.metadata.min > info.metadata.max;
+	if (r == 0 && info.metadata.has_min && info.metadata.has_max &&
+		info.metadata.min > info.metadata.max)
+		r = -EINVAL;
 	hv_info_clear(&info);
-	return bad;
+	return r;
 }
 
 static int write_node(xmlDoc *doc, xmlNode *node, char **ret_text)
@@ -588,13 +693,14 @@ int domxml_change(const char *element, const struct hv_knobs_change *change, cha
 		xmlFreeDoc(doc);
 		r = -EBADMSG;
 	}
-	if (r < 0)
+	/* Not without memory: what stands there would be lost. */
+	if (r == -EBADMSG || r == -E2BIG)
 		r = parse("<memory/>", &doc, &node);
 	if (r < 0)
 		return r == -EBADMSG ? -ENOMEM : r;
 	r = change_element(node, change);
-	if (r == 0 && contradicts_itself(node))
-		r = -EINVAL;
+	if (r == 0)
+		r = check_element(node);
 	if (r == 0 && (node->properties || node->children))
 		r = write_node(doc, node, &text);
 	xmlFreeDoc(doc);

@@ -3,9 +3,9 @@
  * domxml: what a domain's description says that ballast needs.
  *
  * The text comes from libvirt, but parts of it (metadata) are written by whoever may edit the
- * domain: no network, no entities, no document type, at most DOMXML_MAX bytes and 256 levels. A
- * bad attribute of ballast's own element is refused alone and told in hv_info.problem; the others
- * hold.
+ * domain: no network, no entities, no document type, at most DOMXML_MAX bytes and
+ * DOMXML_DEPTH_MAX levels, and metadata of others are passed over. A bad attribute of ballast's own
+ * element is refused alone and told in hv_info.problem; the others hold.
  *
  * Pure functions on text; any thread.
  */
@@ -16,6 +16,8 @@
 
 /* A domain with a thousand disks has 1 MiB. */
 #define DOMXML_MAX (16u << 20)
+/* libvirt takes 256 levels, and as many again written into the metadata of a domain. */
+#define DOMXML_DEPTH_MAX 1024
 
 /* The operator's knobs: <ballast:memory xmlns:ballast='...' soft-limit='2GiB' .../> */
 #define DOMXML_MEMORY_NS "urn:ballast:memory:1"

@@ -15,6 +15,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "common/negative.h"
 #include "hv/libvirt/backend.h"
 #include "hv/pool.h"
 
@@ -107,9 +108,10 @@ int lv_start_thread(struct hv *hv, void *(*run)(void *), void *arg)
 	r = pthread_create(&thread, &attr, run, arg);
 	pthread_sigmask(SIG_SETMASK, &old, NULL);
 	pthread_attr_destroy(&attr);
-	if (r != 0)
-		lv_put(hv);
-	return -r;
+	if (r == 0)
+		return 0;
+	atomic_fetch_sub(&hv->refs, 1); /* never the last one: the caller has its own */
+	return negative(r);
 }
 
 /* ---- jobs ---- */
@@ -152,8 +154,12 @@ const char *hv_libvirt_refusal(const char *uri)
 		return NULL;
 	scheme = strcspn(uri, ":+/");
 	if (scheme == 3 && !strncasecmp(uri, "xen", scheme) && uri[scheme])
+#ifdef WITH_XEN
 		return "Xen is driven by its own backend (libxenctrl and libxenstore), not through "
 		       "libvirt";
+#else
+		return "this version has no Xen backend";
+#endif
 	if ((scheme == 3 && !strncmp(uri, "sim", scheme) && uri[scheme]) ||
 		(scheme == 5 && !strncmp(uri, "fault", scheme) && uri[scheme]))
 		return "this is no URI of libvirt's";

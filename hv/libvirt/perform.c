@@ -186,6 +186,7 @@ static int add_listed(
 
 static int make_room(struct hv_event *event, int nr)
 {
+	event->listed.nr = 0;
 	event->listed.vms = nr > 0 ? calloc((size_t)nr, sizeof(*event->listed.vms)) : NULL;
 	return nr > 0 && !event->listed.vms ? -ENOMEM : 0;
 }
@@ -220,6 +221,20 @@ static int list_in_bulk(struct hv *hv, virConnectPtr conn, struct hv_event *even
 	return r;
 }
 
+/*
+ * 0: it has gone meanwhile, or is not ours to see. Else there is no list: one that others are
+ * missing from would say that they have gone.
+ */
+static int left_out(struct hv *hv, virConnectPtr conn, struct hv_event *event)
+{
+	int r = last_error(hv);
+
+	if (r == -ENOENT || r == -EACCES)
+		return 0;
+	lv_failed(hv, conn, event, "reading a domain's state");
+	return event->error;
+}
+
 static int list_one_by_one(struct hv *hv, virConnectPtr conn, struct hv_event *event)
 {
 	virDomainPtr *domains;
@@ -234,9 +249,10 @@ static int list_one_by_one(struct hv *hv, virConnectPtr conn, struct hv_event *e
 	for (int i = 0; i < nr; i++) {
 		int state, reason;
 
-		/* One that has gone meanwhile is left out. */
 		if (r == 0 && hv->calls->domain_get_state(domains[i], &state, &reason, 0) == 0)
 			r = add_listed(hv, event, domains[i], state, reason);
+		else if (r == 0)
+			r = left_out(hv, conn, event);
 		hv->calls->domain_free(domains[i]);
 	}
 	free(domains);
@@ -280,6 +296,7 @@ static void list(struct hv *hv, virConnectPtr conn, struct hv_event *event)
 	}
 	/* Too much for one message: handles and states are small, one by one. */
 	if (r == -EMSGSIZE) {
+		drop_listed(event);
 		free(event->message);
 		event->message = NULL;
 		event->error = 0;
@@ -333,25 +350,15 @@ static int config_parameters(struct hv *hv, virDomainPtr dom, struct hv_knobs *k
 	return 0;
 }
 
-/*
- * The inactive configuration is what the operator set; the live limit counts where that has none,
- * and for transient domains. A session's libvirt refuses memtune and has it in the description.
- */
-static int read_memtune(struct hv *hv, virConnectPtr conn, struct hv_event *event, virDomainPtr dom,
-	struct hv_info *info)
+/* The same, from wherever this libvirt has it. Without an answer the limit is not "none". */
+static int read_configured(struct hv *hv, virConnectPtr conn, struct hv_event *event,
+	virDomainPtr dom, struct hv_knobs *ret_knobs)
 {
 	struct hv_knobs knobs = { 0 };
 	struct hv_info inactive;
-	int persistent = hv->calls->domain_is_persistent(dom), r;
+	int r;
 
-	if (persistent < 0) {
-		lv_failed(hv, conn, event, "reading the domain's configuration");
-		return event->error;
-	}
-	if (!persistent)
-		return 0;
 	if (known_to_lack(hv, LV_NO_CONFIG_PARAMETERS) || config_parameters(hv, dom, &knobs) < 0) {
-		/* Without an answer the limit is not "none": then nothing is told of the domain. */
 		r = read_xml(hv, conn, event, dom, VIR_DOMAIN_XML_INACTIVE, &inactive);
 		if (r < 0)
 			return r;
@@ -362,6 +369,29 @@ static int read_memtune(struct hv *hv, virConnectPtr conn, struct hv_event *even
 		memset(&inactive.memtune, 0, sizeof(inactive.memtune));
 		hv_info_clear(&inactive);
 	}
+	*ret_knobs = knobs;
+	return 0;
+}
+
+/*
+ * The inactive configuration is what the operator set; the live limit counts where that has none,
+ * and for transient domains. A session's libvirt refuses memtune and has it in the description.
+ */
+static int read_memtune(struct hv *hv, virConnectPtr conn, struct hv_event *event, virDomainPtr dom,
+	struct hv_info *info)
+{
+	int persistent = hv->calls->domain_is_persistent(dom), r;
+	struct hv_knobs knobs;
+
+	if (persistent < 0) {
+		lv_failed(hv, conn, event, "reading the domain's configuration");
+		return event->error;
+	}
+	if (!persistent)
+		return 0;
+	r = read_configured(hv, conn, event, dom, &knobs);
+	if (r < 0)
+		return r;
 	if (knobs.has_soft_limit) {
 		hv_knobs_clear(&info->memtune);
 		info->memtune = knobs;
@@ -576,13 +606,26 @@ static void set_target(struct hv *hv, virConnectPtr conn, struct hv_event *event
 			"this libvirt sets memory without flags only: that is used");
 }
 
-/* For a domain whose configuration says the limit too: it is still known then. */
+/* For a domain whose configuration says a limit too: it is what counts then. */
 static void unthrottle(struct hv *hv, virConnectPtr conn, struct hv_event *event, virDomainPtr dom)
 {
 	virTypedParameter limit = { .type = VIR_TYPED_PARAM_ULLONG };
+	int persistent = hv->calls->domain_is_persistent(dom);
+	struct hv_knobs configured;
 
-	if (hv->calls->domain_is_persistent(dom) <= 0) {
+	if (persistent < 0) {
+		lv_failed(hv, conn, event, "reading the domain's configuration");
+		return;
+	}
+	if (!persistent) {
 		lv_fail(event, -EOPNOTSUPP, "a transient domain has no limit but the live one");
+		return;
+	}
+	if (read_configured(hv, conn, event, dom, &configured) < 0)
+		return;
+	if (!configured.has_soft_limit) {
+		lv_fail(event, -EOPNOTSUPP,
+			"the domain's configuration has no limit: the live one is the only one");
 		return;
 	}
 	strcpy(limit.field, VIR_DOMAIN_MEMORY_SOFT_LIMIT);
@@ -649,6 +692,27 @@ static int prepare_element(struct hv *hv, virConnectPtr conn, struct hv_event *e
 }
 
 /*
+ * The stored configuration as it was, after the live one could not be written. Where that fails too
+ * half of the change stands, and the answer says so.
+ */
+static void take_back(
+	struct hv *hv, struct hv_event *event, virDomainPtr dom, const struct element *config)
+{
+	char *message;
+
+	if (hv->calls->domain_set_metadata(dom, VIR_DOMAIN_METADATA_ELEMENT, config->old,
+		    config->old ? MEMORY_KEY : NULL, DOMXML_MEMORY_NS, config->flags) == 0)
+		return;
+	/* First, for what comes behind may be cut off. */
+	if (asprintf(&message,
+		    "the stored configuration has the change and it could not be taken back; %s",
+		    event->message ? event->message : "writing the live metadata") < 0)
+		return;
+	free(event->message);
+	event->message = message;
+}
+
+/*
  * Where it runs, and in the stored configuration. All is read and computed before anything is
  * written, and what was written is taken back where the rest cannot be.
  */
@@ -672,9 +736,7 @@ static void change_knobs(struct hv *hv, virConnectPtr conn, struct hv_event *eve
 		write_element(hv, conn, event, dom, live.flags | config.flags, live.new);
 	} else if (write_element(hv, conn, event, dom, config.flags, config.new) == 0 &&
 		   write_element(hv, conn, event, dom, live.flags, live.new) < 0) {
-		/* What this says is no news. */
-		hv->calls->domain_set_metadata(dom, VIR_DOMAIN_METADATA_ELEMENT, config.old,
-			config.old ? MEMORY_KEY : NULL, DOMXML_MEMORY_NS, config.flags);
+		take_back(hv, event, dom, &config);
 	}
 out:
 	free(live.old);

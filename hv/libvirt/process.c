@@ -18,6 +18,7 @@
 #define HASH_NONFATAL_OOM 1
 #include <uthash.h>
 
+#include "common/negative.h"
 #include "hv/libvirt/cgroup.h"
 #include "hv/libvirt/smaps.h"
 
@@ -193,7 +194,7 @@ static int read_status(int fd, struct process_status *ret_status)
 
 	n = pread(fd, text, sizeof(text) - 1, 0);
 	if (n < 0)
-		return -errno;
+		return negative(errno);
 	text[n] = 0;
 	return process_parse_status(text, ret_status);
 }
@@ -446,7 +447,7 @@ static void measure(struct todo *t, uint64_t now)
 	int fd = open_in(t->folder, "smaps"), status_fd;
 	int r;
 
-	r = fd < 0 ? -errno : process_read_smaps(fd, t->maximum, &guest);
+	r = fd < 0 ? negative(errno) : process_read_smaps(fd, t->maximum, &guest);
 	/* Right after, so that the two belong together. */
 	status_fd = open_in(t->folder, "status");
 	if (status_fd >= 0 && read_status(status_fd, &status) == 0) {
@@ -479,7 +480,7 @@ static bool host_has_no_swap(int proc)
 static struct todo *collect(struct processes *p, uint64_t now, size_t *ret_nr)
 {
 	struct todo *todo = p->nr > 0 ? calloc(p->nr, sizeof(*todo)) : NULL;
-	struct process_status status;
+	struct process_status status = { 0 };
 	struct vm *vm, *next;
 	size_t nr = 0;
 

@@ -4,6 +4,7 @@
 
 #include "hv/sim/expect.h"
 
+#include <assert.h>
 #include <ctype.h>
 #include <errno.h>
 #include <stdarg.h>
@@ -178,6 +179,7 @@ static int parse_condition(
 	r = parse_operand(parser, left, NULL, &condition.left);
 	if (r < 0)
 		return r;
+	assert(condition.left.figure); /* on the left there is nothing else */
 	r = parse_operand(parser, right, &condition.left, &condition.right);
 	if (r < 0) {
 		free(condition.left.vm);

@@ -162,15 +162,21 @@ bool figure_read(const struct figure *figure, const char *vm, const struct figur
 	int64_t *ret_value)
 {
 	struct figure_reading reading = { 0 };
+	char uuid[HV_UUID_TEXT];
 	uint64_t id;
 
-	core_status(world->core, &reading.status);
-	sim_host_view(world->sim, &reading.host);
-	if (vm) {
-		reading.simulated = sim_vm_view(world->sim, vm, &reading.vm) == 0;
-		if (reading.simulated)
-			guest_stats_now(reading.vm.guest, &reading.stats);
-		reading.seen = core_find(world->core, vm, &id) == 0 &&
+	/* The host's and the daemon's own figures are sums over all VMs: only who needs them pays.
+	 */
+	if (!strcmp(figure->subject, "pool"))
+		core_status(world->core, &reading.status);
+	if (!strcmp(figure->subject, "host"))
+		sim_host_view(world->sim, &reading.host);
+	if (vm && sim_vm_view(world->sim, vm, &reading.vm) == 0) {
+		reading.simulated = true;
+		guest_stats_now(reading.vm.guest, &reading.stats);
+		/* By name the core would look through all. */
+		hv_uuid_format(reading.vm.uuid, uuid);
+		reading.seen = core_find(world->core, uuid, &id) == 0 &&
 			       core_vm(world->core, id, &reading.core) == 0;
 	}
 	return figure->read(&reading, ret_value);

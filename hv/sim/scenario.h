@@ -3,7 +3,7 @@
  * scenario: a simulated host, its guests, what happens and what is expected of it, from a file.
  *
  * INI, in this order: [scenario], [host], the daemon's own sections ([pool], [vms], [pace],
- * [times], [group PATH]: see config.h) and [operator], one [vm NAME] a guest, [expect]. What each
+ * [times], [group PATH], [rule NAME]: see config.h) and [operator], one [vm NAME] a guest, [expect]. What each
  * key means stands in the tables of scenario.c. Mistakes are told with file and line.
  *
  * Reads one file; never writes or logs. Amounts are bytes, times virtual microseconds.
@@ -18,11 +18,13 @@
 
 struct scenario_vm {
 	struct sim_vm sim; /* its texts are owned */
+	unsigned int line; /* of its section */
 };
 
 /* Something that happens. */
 struct scenario_step {
 	uint64_t time;
+	unsigned int line;
 	char *vm; /* NULL: to the host, or by the operator */
 	enum scenario_step_type {
 		SCENARIO_SIM,	  /* action */

@@ -7,17 +7,40 @@
 #ifndef BALLAST_HV_SIM_SCENARIO_INTERNAL_H
 #define BALLAST_HV_SIM_SCENARIO_INTERNAL_H
 
+/* Where a hash cannot grow the element is not added, which its handle shows. */
+#define HASH_NONFATAL_OOM 1
+#include <uthash.h>
+
 #include "hv/ballastd/config_file.h"
 #include "hv/sim/scenario.h"
 
 /* Longest word in a line. */
 #define SCENARIO_WORD_MAX 64
 
+/* A section that was there, or a group's path that a section names. */
+struct scenario_name {
+	UT_hash_handle hh;
+	char text[]; /* "vm NAME", "group PATH", "path PATH" */
+};
+
 struct scenario_loader {
 	struct scenario *scenario;
 	const char *path;
 	unsigned int line, wrong_line; /* the last one with a mistake: one a line is enough */
 	char section[CONFIG_NAME_MAX + 1];
+	enum {
+		IN_NONE,
+		IN_SCENARIO,
+		IN_HOST,
+		IN_OPERATOR,
+		IN_VM,
+		IN_EXPECT,
+		IN_GROUP,
+		IN_RULE,
+		IN_CONFIG,
+		IN_WRONG
+	} in; /* what section is; IN_WRONG: it was complained about */
+	struct scenario_name *names;
 	struct config_errors errors;
 };
 
@@ -26,6 +49,12 @@ void scenario_wrong(struct scenario_loader *loader, const char *format, ...)
 	__attribute__((format(printf, 2, 3)));
 bool scenario_is_wrong(const struct scenario_loader *loader);
 void scenario_out_of_memory(struct scenario_loader *loader);
+
+/*
+ * The array with room for one more than nr; NULL: there is no memory, which is noted, and the array
+ * is as it was. Twice as large each time, so that reading takes time in proportion to the file.
+ */
+void *scenario_grow(struct scenario_loader *loader, void *array, size_t nr, size_t size);
 
 /* The next word, cut off at white space; false: there is none, or it is too long. */
 bool scenario_next_word(const char **text, char *word);

@@ -17,6 +17,7 @@ enum key_type {
 	KEY_SIZE,
 	KEY_LIMIT,
 	KEY_TIME,
+	KEY_LENGTH,
 	KEY_BOOL,
 	KEY_COUNT,
 	KEY_TEXT,
@@ -98,7 +99,7 @@ static const struct key host_keys[] = {
 
 static const struct key scenario_keys[] = {
 	{ "title", KEY_TEXT, AT(title), 0 },
-	{ "length", KEY_TIME, AT(length), 0 },
+	{ "length", KEY_LENGTH, AT(length), 0 },
 };
 
 #undef AT
@@ -120,6 +121,19 @@ void scenario_wrong(struct scenario_loader *loader, const char *format, ...)
 bool scenario_is_wrong(const struct scenario_loader *loader)
 {
 	return loader->wrong_line == loader->line || loader->errors.no_memory;
+}
+
+void *scenario_grow(struct scenario_loader *loader, void *array, size_t nr, size_t size)
+{
+	void *grown;
+
+	/* Room is for the next power of two, so that is when there is none. */
+	if (array && (nr & (nr - 1)) != 0)
+		return array;
+	grown = realloc(array, (nr ? 2 * nr : 1) * size);
+	if (!grown)
+		scenario_out_of_memory(loader);
+	return grown;
 }
 
 void scenario_out_of_memory(struct scenario_loader *loader)
@@ -147,10 +161,8 @@ bool scenario_read_size(struct scenario_loader *loader, const char *text, uint64
 {
 	char error[160];
 	uint64_t bytes;
-	int r = size_parse(text, &bytes);
+	int r = size_parse_amount(text, &bytes);
 
-	if (r == 0 && bytes > INT64_MAX)
-		r = -ERANGE;
 	if (r < 0) {
 		scenario_wrong(loader, "%s", size_parse_error(text, r, error, sizeof error));
 		return false;
@@ -216,6 +228,7 @@ static void read_key(
 {
 	void *field = (char *)base + key->offset;
 	char why[160], *copy;
+	uint64_t time;
 
 	switch (key->type) {
 	case KEY_LIMIT:
@@ -228,8 +241,14 @@ static void read_key(
 		scenario_read_size(loader, text, field);
 		break;
 	case KEY_TIME:
-		if (expect_parse_time(text, field, why, sizeof why) < 0)
-			scenario_wrong(loader, "%s", why);
+	case KEY_LENGTH:
+		if (expect_parse_time(text, &time, why, sizeof why) < 0)
+			scenario_wrong(loader, "%s: %s", key->name, why);
+		else if (key->type == KEY_LENGTH && time == 0)
+			scenario_wrong(loader,
+				"%s: nothing happens in no time; write for example 60s", key->name);
+		else
+			*(uint64_t *)field = time;
 		break;
 	case KEY_BOOL:
 		if (strcmp(text, "yes") && strcmp(text, "no"))

@@ -57,15 +57,14 @@ static const struct verb verbs[] = {
 static struct scenario_step *add_step(struct scenario_loader *loader, uint64_t time, const char *vm)
 {
 	struct scenario *s = loader->scenario;
-	struct scenario_step *steps = realloc(s->steps, (s->nr_steps + 1) * sizeof *steps), *step;
+	struct scenario_step *steps = scenario_grow(loader, s->steps, s->nr_steps, sizeof *steps),
+			     *step;
 
-	if (!steps) {
-		scenario_out_of_memory(loader);
+	if (!steps)
 		return NULL;
-	}
 	s->steps = steps;
 	step = &steps[s->nr_steps++];
-	*step = (struct scenario_step){ .time = time };
+	*step = (struct scenario_step){ .time = time, .line = loader->line };
 	step->vm = vm ? strdup(vm) : NULL;
 	if (vm && !step->vm)
 		scenario_out_of_memory(loader);
@@ -218,8 +217,9 @@ void scenario_read_operator(struct scenario_loader *loader, const char *name, co
 	size_t i = 0;
 
 	if (!scenario_read_at(loader, name, &time)) {
-		scenario_wrong(
-			loader, "write at TIME = reclaim SIZE [of WHO], or at TIME = restart");
+		scenario_wrong(loader,
+			"write at TIME = reclaim SIZE [of WHO], restart, pause [VM], "
+			"resume [VM] or release WHO");
 		return;
 	}
 	scenario_next_word(&text, word);

@@ -16,6 +16,7 @@
 #include "hv/libvirt/domxml.h"
 #include "hv/libvirt/libvirt.h"
 #include "tests/unit/fake_libvirt.h"
+#include "tests/unit/scratch.h"
 
 /* Only a test that fails waits so long. */
 #define PATIENCE_MS 20000
@@ -23,7 +24,7 @@
 
 static struct fake_domain *web, *db;
 static struct libvirt_calls calls;
-static char proc[] = "/tmp/ballast-contract-XXXXXX", meminfo[64];
+static char proc[SCRATCH_PATH], meminfo[64];
 
 static void nap(long ms)
 {
@@ -49,8 +50,7 @@ static void write_meminfo(void)
 {
 	FILE *stream;
 
-	strcpy(proc + sizeof(proc) - sizeof("XXXXXX"), "XXXXXX");
-	ck_assert_ptr_nonnull(mkdtemp(proc));
+	scratch_new(proc);
 	snprintf(meminfo, sizeof(meminfo), "%s/meminfo", proc);
 	stream = fopen(meminfo, "w");
 	ck_assert_ptr_nonnull(stream);
@@ -105,8 +105,6 @@ static void teardown(void)
 		nap(2);
 	ck_assert_uint_eq(hv_libvirt_nr_alive(), 0);
 	ck_assert_uint_eq(fake_nr_connections(), 0);
-	unlink(meminfo);
-	rmdir(proc);
 }
 
 static struct hv_uuid uuid(const char *vm)
@@ -191,5 +189,6 @@ int main(void)
 		.target = target,
 		.period_s = period_s };
 
+	scratch_begin();
 	return contract_run(&subject);
 }

@@ -15,16 +15,27 @@ cd "$(dirname "$(readlink -f "$0")")/../.."
 # What a target is made of, beside itself; then what it links.
 sources() {
 	case $1 in
-	replay) echo hv/replay.c hv/record_fields.c common/json.c policy/*.c -- json-c ;;
+	replay) echo hv/replay.c hv/record_fields.c common/{json,text}.c policy/*.c -- json-c ;;
+	control) echo hv/ballastd/{control*,methods*,views*,pauses}.c hv/core*.c hv/{lane,hv}.c \
+		hv/sim/{sim,queue,answer,guest,guest_step}.c common/{json,nearest,size,text}.c \
+		policy/*.c tests/unit/scratch.c -- json-c libsystemd ;;
 	size) echo common/size.c -- ;;
-	config) echo hv/ballastd/config*.c hv/core*.c hv/lane.c hv/hv.c common/{size,nearest}.c policy/*.c -- inih ;;
+	config) echo hv/ballastd/config*.c hv/core*.c hv/lane.c hv/hv.c common/{size,nearest,text}.c policy/*.c -- inih ;;
 	domxml) echo hv/libvirt/domxml.c hv/hv.c common/size.c -- libxml-2.0 ;;
 	*) return 1 ;;
 	esac
 }
 
+# is_new NAME: whether it was built of what is there now.
+is_new() {
+	[ -x "$builddir/fuzz/$1/fuzz" ] && [ -z "$(find policy common hv tests/fuzz tests/unit "$builddir/config.h" \
+		-name '*.[ch]' -newer "$builddir/fuzz/$1/fuzz" -print -quit)" ]
+}
+
 build() {
 	local name=$1 from libs out=$builddir/fuzz/$1
+	! is_new "$name" || return 0
+	rm -f "$out/fuzz"
 	from=$(sources "$name")
 	libs=${from#*--}
 	from=${from%--*}
@@ -49,13 +60,19 @@ names=("$@")
 	names+=("${name%.c}")
 done
 
+# Side by side; what could not be built is not there below.
+for name in "${names[@]}"; do
+	build "$name" || true &
+done
+wait
+
 failed=0
 nr=0
 echo "1..${#names[@]}"
 for name in "${names[@]}"; do
 	nr=$((nr + 1))
 	log=$builddir/fuzz/$name/build.log
-	if build "$name" && log=$builddir/fuzz/$name/run.log && run "$name"; then
+	if [ -x "$builddir/fuzz/$name/fuzz" ] && log=$builddir/fuzz/$name/run.log && run "$name"; then
 		runs=$(sed -n 's/^stat::number_of_executed_units: *//p' "$log")
 		echo "ok $nr - fuzz $name takes anything (${runs:-?} inputs)"
 	else

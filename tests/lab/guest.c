@@ -7,6 +7,8 @@
  * touches every page of it ten times a second, for ever; prints the number of rounds once a second
  *   guest grow MIB RATE      takes MIB, RATE MiB a second, prints "done" and holds it for ever
  */
+#define _GNU_SOURCE /* MAP_ANONYMOUS, whatever the compiler's -std */
+
 #include <errno.h>
 #include <fcntl.h>
 #include <stdint.h>

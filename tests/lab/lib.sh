@@ -88,6 +88,7 @@ packages_of() {
 		;;
 	test) echo gcovr ;;
 	lint) echo git clang clang-format clang-tidy cppcheck shellcheck ;;
+	fuzz) echo clang libclang-rt-dev ;;
 	fresh) echo debootstrap ;;
 	*) die "packages_of: no use named $1" ;;
 	esac

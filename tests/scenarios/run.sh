@@ -67,18 +67,24 @@ refused unknown_workload_is_refused_with_its_line "bad.sim:3: 'dance'" <<<"${vm}
 refused negative_size_is_refused_with_its_line "bad.sim:3:" <<<"${vm}at 1s = grow -5MiB"
 refused bare_number_is_refused_with_its_line "bad.sim:3: '16384' has no unit" <<<"${vm}cache = 16384"
 refused two_guests_of_one_name_are_refused "bad.sim:3: there is a VM a already" <<<"${vm}[vm a]"
-refused guest_without_memory_is_refused "bad.sim: " <<<"[vm a]"
-refused guest_that_uses_more_than_it_has_is_refused "uses more at the start" <<<"${vm}cache = 2GiB"
-refused file_without_guests_is_refused "there is no [vm NAME]" <<<"[host]"
+refused guest_without_memory_is_refused "bad.sim:1: VM a has no memory" <<<"[vm a]"
+refused guest_that_uses_more_than_it_has_is_refused "bad.sim:1: VM a uses 2.05 GiB at the start" <<<"${vm}cache = 2GiB"
+refused file_without_guests_is_refused "there is no VM; write a section [vm NAME]" <<<"[host]"
 refused unknown_key_is_refused "bad.sim:3: a VM has no 'memry'" <<<"${vm}memry = 1GiB"
-refused unknown_section_is_refused "bad.sim:2: there is no" <<<$'[pol]\nsize = 1GiB'
+refused unknown_section_is_refused "bad.sim:1: there is no section [pol]; did you mean [pool]?" <<<$'[pol]\nsize = 1GiB'
+refused unknown_key_of_a_rule_is_refused "bad.sim:5: a rule has no 'floor'" \
+	<<<"${vm}"$'[rule r]\nmatch-name = *\nfloor = 1GiB'
+refused bad_value_of_a_rule_is_refused "bad.sim:4: manage: " <<<"${vm}"$'[rule r]\nmanage = maybe'
+refused rule_that_does_not_fit_together_is_refused "rule r: min = 2 GiB is over max = 1 GiB" \
+	<<<"${vm}"$'[rule r]\nmin = 2GiB\nmax = 1GiB'
+refused rule_without_a_name_is_refused "bad.sim:3: the rule has no name" <<<"${vm}[rule ]"
 refused what_happens_after_the_end_is_refused "after the end" <<<"${vm}at 2min = idle"
 refused expectation_of_an_unknown_vm_is_refused "bad.sim:4: there is no VM 'b'" \
 	<<<"${vm}"$'[expect]\nend = b.actual == 1GiB'
 refused expectation_of_an_unknown_figure_is_refused "there is no figure 'size'" \
 	<<<"${vm}"$'[expect]\nend = a.size == 1GiB'
 refused daemons_configuration_is_checked "wm-low" <<<$'[pool]\nwm-low = 1%\n'"$vm"
-refused empty_file_is_refused "there is no [vm NAME]" </dev/null
+refused empty_file_is_refused "there is no VM; write a section [vm NAME]" </dev/null
 head -c 2000000 /dev/zero | tr '\0' '#' | fold -w 100 >"$dir/big"
 refused file_that_is_far_too_large_is_refused "bad.sim" <"$dir/big"
 

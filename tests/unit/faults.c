@@ -90,6 +90,11 @@ static bool fails(const char *name)
 	return fail;
 }
 
+bool faults_hit(const char *name)
+{
+	return fails(name);
+}
+
 static size_t place(const void *p)
 {
 	return ((uintptr_t)p >> 4) * UINT64_C(0x9e3779b97f4a7c15) >> 48 & (LIVE - 1);
@@ -158,6 +163,29 @@ int __real_bind(int fd, const struct sockaddr *address, socklen_t length);
 int __wrap_bind(int fd, const struct sockaddr *address, socklen_t length);
 int __real_listen(int fd, int backlog);
 int __wrap_listen(int fd, int backlog);
+
+int __real_fflush(FILE *file);
+int __wrap_fflush(FILE *file);
+int __real_fclose(FILE *file);
+int __wrap_fclose(FILE *file);
+int __real_unlink(const char *path);
+int __wrap_unlink(const char *path);
+int __real_mkdir(const char *path, mode_t mode);
+int __wrap_mkdir(const char *path, mode_t mode);
+int __real_chmod(const char *path, mode_t mode);
+int __wrap_chmod(const char *path, mode_t mode);
+int __real_flock(int fd, int operation);
+int __wrap_flock(int fd, int operation);
+int __real_connect(int fd, const struct sockaddr *address, socklen_t length);
+int __wrap_connect(int fd, const struct sockaddr *address, socklen_t length);
+int __real_accept4(int fd, struct sockaddr *address, socklen_t *length, int flags);
+int __wrap_accept4(int fd, struct sockaddr *address, socklen_t *length, int flags);
+ssize_t __real_recv(int fd, void *buf, size_t size, int flags);
+ssize_t __wrap_recv(int fd, void *buf, size_t size, int flags);
+ssize_t __real_send(int fd, const void *buf, size_t size, int flags);
+ssize_t __wrap_send(int fd, const void *buf, size_t size, int flags);
+int __real_getsockopt(int fd, int level, int option, void *value, socklen_t *length);
+int __wrap_getsockopt(int fd, int level, int option, void *value, socklen_t *length);
 
 #define FAIL_OR(name, error, failed, real)                                                         \
 	do {                                                                                       \
@@ -277,4 +305,66 @@ int __wrap_bind(int fd, const struct sockaddr *address, socklen_t length)
 int __wrap_listen(int fd, int backlog)
 {
 	FAIL_OR("listen", EADDRINUSE, -1, __real_listen(fd, backlog));
+}
+
+int __wrap_fflush(FILE *file)
+{
+	FAIL_OR("fflush", ENOSPC, EOF, __real_fflush(file));
+}
+
+/* The stream is gone all the same. */
+int __wrap_fclose(FILE *file)
+{
+	bool fail = fails("fclose");
+	int r = __real_fclose(file);
+
+	if (!fail)
+		return r;
+	errno = ENOSPC;
+	return EOF;
+}
+
+int __wrap_unlink(const char *path)
+{
+	FAIL_OR("unlink", EROFS, -1, __real_unlink(path));
+}
+
+int __wrap_mkdir(const char *path, mode_t mode)
+{
+	FAIL_OR("mkdir", ENOSPC, -1, __real_mkdir(path, mode));
+}
+
+int __wrap_chmod(const char *path, mode_t mode)
+{
+	FAIL_OR("chmod", EPERM, -1, __real_chmod(path, mode));
+}
+
+int __wrap_flock(int fd, int operation)
+{
+	FAIL_OR("flock", ENOLCK, -1, __real_flock(fd, operation));
+}
+
+int __wrap_connect(int fd, const struct sockaddr *address, socklen_t length)
+{
+	FAIL_OR("connect", EACCES, -1, __real_connect(fd, address, length));
+}
+
+int __wrap_accept4(int fd, struct sockaddr *address, socklen_t *length, int flags)
+{
+	FAIL_OR("accept4", EMFILE, -1, __real_accept4(fd, address, length, flags));
+}
+
+ssize_t __wrap_recv(int fd, void *buf, size_t size, int flags)
+{
+	FAIL_OR("recv", ECONNRESET, -1, __real_recv(fd, buf, size, flags));
+}
+
+ssize_t __wrap_send(int fd, const void *buf, size_t size, int flags)
+{
+	FAIL_OR("send", ECONNRESET, -1, __real_send(fd, buf, size, flags));
+}
+
+int __wrap_getsockopt(int fd, int level, int option, void *value, socklen_t *length)
+{
+	FAIL_OR("getsockopt", ENOBUFS, -1, __real_getsockopt(fd, level, option, value, length));
 }

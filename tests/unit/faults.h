@@ -20,6 +20,8 @@ bool faults_disarm(void);
 uint64_t faults_calls(void);
 /* What failed; "": nothing. */
 const char *faults_what(void);
+/* Another call that can fail, for wrappers beside faults.c: counted; true: fail this one. */
+bool faults_hit(const char *name);
 /* Calls do not count while held: what a test does for itself. */
 void faults_hold(bool held);
 /* Allocations since the last faults_arm() that were not freed. */

@@ -235,7 +235,9 @@ static void answer_vm(struct host_vm *vm, const struct hv_call *call)
 			vm->period_s = call->period_s;
 		break;
 	case HV_UNTHROTTLE:
-		vm->throttle = 0;
+		event.error = vm->lift_error;
+		if (!event.error)
+			vm->throttle = 0;
 		break;
 	default:
 		event.error = vm->target_error;

@@ -35,7 +35,7 @@ struct host_vm {
 	bool process; /* its process is known */
 	bool hangs;   /* keeps calls until it does not */
 	int error;    /* of statistics */
-	int target_error, info_error, period_error;
+	int target_error, info_error, period_error, lift_error;
 	unsigned int calls[HV_HOST + 1]; /* that came, by type */
 	struct hv_call last[HV_HOST + 1];
 	bool busy;

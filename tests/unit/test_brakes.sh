@@ -79,6 +79,8 @@ check release_goes_on_while_paused 0 "1 VM gets back" ctl release --all
 check resume_leaves_the_vm_paused 0 "test is paused" ctl resume
 stop TERM
 check release_on_stop_is_said 0 "released" cat "$work/log"
+check pause_outlives_the_daemon_under_systemd_too 0 RuntimeDirectoryPreserve=yes \
+	grep -x RuntimeDirectoryPreserve=yes "${srcdir:-.}/dist/ballastd.service.in"
 echo damaged >"$work/paused"
 start -f "$work/empty.conf"
 check damaged_pause_file_pauses_everything 0 "paused (nobody is asked)" ctl status
@@ -89,4 +91,26 @@ check release_without_the_daemon 0 "0 failed" \
 	timeout 60 "$builddir/ballastctl" release --all --direct -c $uri
 check release_without_the_daemon_of_nobody 1 "no VM named" \
 	bash -c "timeout 60 '$builddir/ballastctl' release nobody --direct -c $uri 2>&1"
+
+# A name that speaks to terminals: a C1 control (CSI), and one that turns the direction.
+cat >"$work/names.xml" <<EOF
+<node><cpu><mhz>1000</mhz><model>x</model><active>1</active><nodes>1</nodes><sockets>1</sockets>
+<cores>1</cores><threads>1</threads></cpu><memory>8388608</memory>
+<domain type='test'><name>test e&#x9b;2J&#x202e;vil</name><memory>1048576</memory><vcpu>1</vcpu>
+<os><type>hvm</type></os></domain></node>
+EOF
+if start -f "$work/empty.conf" -c "test://$work/names.xml"; then
+	check status_does_not_speak_to_the_terminal 0 'test e\u009b2J\u202evil' ctl status
+	check plan_does_not_speak_to_the_terminal 0 'test e\u009b2J\u202evil gives nothing' ctl plan 1MiB
+	check explain_does_not_speak_to_the_terminal 0 'test e\u009b2J\u202evil (' ctl explain
+	check pause_does_not_speak_to_the_terminal 0 'test e\u009b2J\u202evil is paused' \
+		ctl pause $'test e\xc2\x9b2J\xe2\x80\xaevil'
+	check error_does_not_speak_to_the_terminal 1 "did you mean 'test e\\u009b2J\\u202evil'" \
+		ctl explain $'test e\xc2\x9b2J\xe2\x80\xaeval'
+	check json_has_the_name_as_it_is 0 $'test e\xc2\x9b2J\xe2\x80\xaevil' ctl --format json status
+	check short_name_is_not_taken_for_the_pool 1 "no VM or group named 'x'" ctl explain x
+	stop TERM
+else
+	check daemon_takes_the_names 0 "" false
+fi
 echo "1..$number"

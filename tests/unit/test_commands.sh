@@ -41,6 +41,18 @@ check ctl_group_where_there_is_none 2 "takes no --group" "$ctl" status -g /a
 check ctl_without_a_daemon_is_not_reachable 3 "is it running?" "$ctl" -s "$work/none" status
 check ctl_reclaim_without_a_daemon 3 "cannot reach ballastd" "$ctl" -s "$work/none" reclaim 1GiB
 
+: >"$work/file"
+check ctl_path_that_is_no_socket_says_so 3 "$work/file: it is no socket" "$ctl" -s "$work/file" status
+check ctl_path_that_is_empty_says_so 3 "no path at all" "$ctl" -s "" status
+check ctl_amount_over_a_pebibyte_is_wrong_usage 2 "'2PiB' is more than 1 PiB" "$ctl" plan 2PiB
+check ctl_reclaims_no_more_than_a_pebibyte 2 "'1025TiB' is more than 1 PiB" "$ctl" reclaim --yes 1025TiB
+check ctl_name_that_is_no_utf8_is_wrong_usage 2 "'caf\xe9\x1b[2J' is not UTF-8" \
+	"$ctl" explain $'caf\xe9\e[2J'
+check ctl_word_of_set_that_is_no_utf8_is_wrong_usage 2 "--group: '/\xff' is not UTF-8" \
+	"$ctl" set web --group $'/\xff'
+check ctl_sets_no_more_than_a_pebibyte 2 "'2PiB' is more than 1 PiB" "$ctl" set web --min 2PiB
+check ctl_group_that_is_no_utf8_is_wrong_usage 2 "--group: '/\xff' is not UTF-8" \
+	"$ctl" plan 1MiB --group $'/\xff'
 check ctl_release_of_nobody_is_wrong_usage 2 "or give --all" "$ctl" release
 check ctl_release_of_one_and_of_all_is_wrong_usage 2 "or give --all" "$ctl" release web1 --all
 check ctl_yes_where_nothing_asks 2 "takes no --yes" "$ctl" status --yes
@@ -71,4 +83,36 @@ check daemon_default_uri_of_libvirt_is_honoured 0 "connect = test:///default" \
 	env LIBVIRT_DEFAULT_URI=test:///default "$daemon" --dump-config -f /dev/null
 check daemon_uri_that_nobody_handles_fails 1 "cannot use 'sim:///'" \
 	"$daemon" -c sim:/// -f /dev/null --socket "$work/s" --run-dir "$work"
+check daemon_without_the_xen_backend_says_so 1 "cannot use 'xen:///': this " \
+	"$daemon" -c xen:/// -f /dev/null --socket "$work/s" --run-dir "$work"
+check daemon_has_no_room_for_its_socket 2 "ballastd.sock in run-dir: socket: is " \
+	"$daemon" --dump-config -f /dev/null --run-dir "/tmp/$(printf '%0100d' 0)"
+check daemon_takes_no_uri_from_the_environment_that_a_file_cannot_hold 2 "LIBVIRT_DEFAULT_URI: connect: " \
+	env LIBVIRT_DEFAULT_URI=$'qemu:///system\nmode=act' "$daemon" --dump-config -f /dev/null
+
+# dumped ARGUMENT...: what is dumped, read and dumped again is the same.
+dumped() {
+	"$daemon" --dump-config "$@" >"$work/first.conf" &&
+		"$daemon" --dump-config -f "$work/first.conf" >"$work/second.conf" &&
+		diff "$work/first.conf" "$work/second.conf"
+}
+cat >"$work/odd.conf" <<-'EOF'
+	[ballastd]
+	run-dir=/tmp/ä b;c
+	[pool]
+	size = 10000001KB
+	reserve = 1025b
+	wm-min = 4097b
+	wm-low = 3MB
+	wm-high = 0.9%
+	[pace]
+	hold = 61s
+	ask-deadline = 1999ms
+	[group /a b]
+	soft-limit = 1025b
+	max = none
+EOF
+check daemon_dump_reads_back_to_exactly_the_same 0 "" dumped -f "$work/odd.conf"
+check daemon_dump_of_the_command_line_reads_back 0 "" dumped -f "$work/odd.conf" --mode act \
+	--socket "$work/s;t" -c 'test:///a=b#c'
 echo "1..$number"

@@ -13,25 +13,17 @@
 #include <unistd.h>
 
 #include "policy/pages.h"
+#include "tests/unit/scratch.h"
 
-static char folder[] = "/tmp/ballast-config-XXXXXX";
+static char folder[SCRATCH_PATH];
 static char file[64], dropins[64], dropins2[64];
 
 static void setup(void)
 {
-	strcpy(folder + strlen(folder) - 6, "XXXXXX");
-	ck_assert_ptr_nonnull(mkdtemp(folder));
+	scratch_new(folder);
 	snprintf(file, sizeof(file), "%s/d.conf", folder);
 	snprintf(dropins, sizeof(dropins), "%s/d.conf.d", folder);
 	snprintf(dropins2, sizeof(dropins2), "%s/usr.d", folder);
-}
-
-static void teardown(void)
-{
-	char command[128];
-
-	snprintf(command, sizeof(command), "rm -rf %s", folder);
-	ck_assert_int_eq(system(command), 0);
 }
 
 static void write_file(const char *path, const char *text, size_t length)
@@ -150,6 +142,141 @@ START_TEST(every_option_is_read_and_dumped_alike)
 	ck_assert_str_eq(dump, again);
 	free(again);
 	config_free(config);
+}
+END_TEST
+
+static char *dump(const struct config *config)
+{
+	char *text = NULL;
+	size_t size;
+	FILE *stream = open_memstream(&text, &size);
+
+	config_dump(config, stream);
+	fclose(stream);
+	return text;
+}
+
+/* Frees config. */
+static void check_dump_reads_back(struct config *config, const char *key, const char *value)
+{
+	char *first = dump(config), *second;
+	struct config *back = load_ok(first);
+
+	second = dump(back);
+	ck_assert_msg(!strcmp(first, second), "%s = %s: %s against %s", key, value, first, second);
+	free(first);
+	free(second);
+	config_free(config);
+	config_free(back);
+}
+
+/* Everything that some option takes, at its bounds and with no round number. */
+static const char *const some_values[] = { "none", "host", "auto", "act", "observe", "keep",
+	"release", "no", "yes", "0", "1b", "1025b", "4095b", "4097b", "12289b", "1KB", "1MB",
+	"1048576b", "1048577b", "1049599b", "16777217b", "1000001KB", "1073741825b", "3GB", "1TiB",
+	"1125899906842623b", "1PiB", "0.1%", "0.9%", "2.5%", "49.9%", "50%", "1%", "7%", "25%",
+	"99%", "100%", "1us", "999us", "1001us", "1ms", "100ms", "1999ms", "1s", "59s", "61s",
+	"3600s", "1min", "10min", "60min", "24min", "1440min", "1/1", "1/3", "1/1024",
+	"/run/\xc3\xa4 b;c#d=e[f]", "qemu+ssh://root@host/system?keyfile=/x,y&z=%20",
+	/* the longest */
+	"/a23456789b123456789c123456789d123456789e123456789f123456789g123456789h123456789"
+	"i123456789j123456",
+	"/a23456789b123456789c123456789d123456789e123456789f123456789g123456789h123456789"
+	"i123456789j123456789k123456789l123456789m123456789n123456789o123456789p123456789"
+	"q123456789r123456789",
+	"/a23456789b123456789c123456789d123456789e123456789f123456789g123456789h123456789"
+	"i123456789j123456789k123456789l123456789m123456789n123456789o123456789p123456789"
+	"q123456789r1234567890" };
+
+#define NR_VALUES (sizeof(some_values) / sizeof(some_values[0]))
+
+START_TEST(dump_of_every_option_at_its_bounds_reads_back_to_the_same)
+{
+	for (size_t i = 0; i < nr_config_options; i++) {
+		const struct config_option *o = &config_options[i];
+		size_t taken = 0;
+
+		for (size_t k = 0; k < NR_VALUES; k++) {
+			struct config *config = NULL;
+			char *errors = NULL;
+
+			ck_assert_int_eq(config_new(&config), 0);
+			if (config_set(config, o->section, o->key, some_values[k], &errors) < 0 ||
+				config_check(config, &errors) < 0) {
+				ck_assert_ptr_nonnull(errors);
+				free(errors);
+				config_free(config);
+				continue;
+			}
+			taken++;
+			check_dump_reads_back(config, o->key, some_values[k]);
+		}
+		ck_assert_msg(taken >= 2, "%s: only %zu values were tried", o->key, taken);
+	}
+}
+END_TEST
+
+START_TEST(dump_of_every_knob_of_a_group_reads_back_to_the_same)
+{
+	char text[400];
+
+	for (size_t i = 0; i < nr_config_group_options; i++) {
+		const char *key = config_group_options[i].key;
+		size_t taken = 0;
+
+		for (size_t k = 0; k < NR_VALUES; k++) {
+			char *errors = NULL;
+			struct config *config;
+
+			snprintf(
+				text, sizeof(text), "[group /a b]\n%s = %s\n", key, some_values[k]);
+			config = load_bytes(text, strlen(text), &errors);
+			free(errors);
+			taken += config != NULL;
+			if (config)
+				check_dump_reads_back(config, key, some_values[k]);
+		}
+		ck_assert_msg(taken >= 2, "%s: only %zu values were tried", key, taken);
+	}
+}
+END_TEST
+
+static const struct {
+	const char *value, *words;
+} unwritable[] = {
+	{ "/x\nmode = act", "not printable" },
+	{ "/x\x1b[2J", "not printable" },
+	{ "/x\xe2\x80\xae", "not printable" },
+	{ "/x\xff", "not UTF-8" },
+	{ " /x", "begins or ends with a blank" },
+	{ "/x ", "begins or ends with a blank" },
+	{ "/x ;y", "where comments begin" },
+	{ ";/x", "where comments begin" },
+};
+
+/* From the command line and the environment, too. */
+START_TEST(text_that_a_file_cannot_hold_is_refused)
+{
+	for (size_t i = 0; i < sizeof(unwritable) / sizeof(unwritable[0]); i++) {
+		static const char *const keys[] = { "connect", "run-dir", "socket" };
+
+		for (size_t k = 0; k < 3; k++) {
+			struct config *config = NULL;
+			char *errors = NULL;
+
+			/* What is no absolute path is said first. */
+			if (k > 0 && unwritable[i].value[0] != '/')
+				continue;
+			ck_assert_int_eq(config_new(&config), 0);
+			ck_assert_int_eq(config_set(config, "ballastd", keys[k],
+						 unwritable[i].value, &errors),
+				-EINVAL);
+			ck_assert_msg(strstr(errors, unwritable[i].words), "%s", errors);
+			ck_assert_ptr_null(strchr(errors, '\x1b'));
+			free(errors);
+			config_free(config);
+		}
+	}
 }
 END_TEST
 
@@ -391,6 +518,33 @@ START_TEST(every_mistake_is_told_and_nothing_taken)
 }
 END_TEST
 
+START_TEST(mistakes_beyond_the_bound_are_counted)
+{
+	char text[CONFIG_ERRORS_MAX * 2 * 8] = "", *errors;
+	size_t lines = 0;
+
+	for (int i = 0; i < CONFIG_ERRORS_MAX; i++)
+		strcat(text, "[x]\n");
+	ck_assert_ptr_null(load_bytes(text, strlen(text), &errors));
+	ck_assert_ptr_null(strstr(errors, "more mistakes"));
+	free(errors);
+	strcat(text, "[x]\n[y]\n");
+	ck_assert_ptr_null(load_bytes(text, strlen(text), &errors));
+	ck_assert_ptr_nonnull(strstr(errors, "\nand 2 more mistakes, which are not shown\n"));
+	for (const char *p = errors; *p; p++)
+		lines += *p == '\n';
+	ck_assert_uint_eq(lines, CONFIG_ERRORS_MAX + 1);
+	free(errors);
+}
+END_TEST
+
+START_TEST(mistake_does_not_speak_to_the_terminal)
+{
+	check_refused("[e\xc2\x9bvil\x1b]\n", 10, 1, "[e\\u009bvil\\x1b]");
+	check_refused("[group /\xe2\x80\xae]\n", 13, 1, "not printable");
+}
+END_TEST
+
 START_TEST(what_is_written_carefully_is_taken)
 {
 	struct config *config;
@@ -440,6 +594,71 @@ START_TEST(dropins_are_read_in_order_of_their_names_and_may_be_masked)
 	ck_assert_uint_eq(config->core.reserve, UINT64_C(1) << 30);
 	ck_assert_uint_eq(config->core.engine.bounds.floor_percent, 30);
 	config_free(config);
+}
+END_TEST
+
+/* Where a file of a folder, or the folder itself, cannot be read: nobody would miss it. */
+START_TEST(dropin_that_leads_nowhere_is_refused)
+{
+	char path[128], words[200];
+
+	ck_assert_int_eq(mkdir(dropins, 0755), 0);
+	snprintf(path, sizeof(path), "%s/10-a.conf", dropins);
+	ck_assert_int_eq(symlink("/nowhere/x", path), 0);
+	snprintf(words, sizeof(words), "%s: is a link to a file that is not there", path);
+	check_refused("", 0, 0, words);
+	ck_assert_int_eq(unlink(path), 0);
+	/* To itself. */
+	ck_assert_int_eq(symlink(path, path), 0);
+	snprintf(words, sizeof(words), "%s: cannot be read: ", path);
+	check_refused("", 0, 0, words);
+	ck_assert_int_eq(unlink(path), 0);
+	ck_assert_int_eq(mkdir(path, 0755), 0);
+	snprintf(words, sizeof(words), "%s: is no regular file", path);
+	check_refused("", 0, 0, words);
+}
+END_TEST
+
+START_TEST(folder_of_dropins_that_is_none_is_refused)
+{
+	char words[200];
+
+	write_file(dropins, "", 0);
+	snprintf(words, sizeof(words), "%s: cannot be read as a folder: Not a directory", dropins);
+	check_refused("", 0, 0, words);
+	ck_assert_int_eq(unlink(dropins), 0);
+	ck_assert_int_eq(symlink("/nowhere/x", dropins), 0);
+	snprintf(words, sizeof(words), "%s: cannot be read as a folder: No such file", dropins);
+	check_refused("", 0, 0, words);
+}
+END_TEST
+
+/* As another user where this is root, who may read everything. */
+START_TEST(dropin_that_may_not_be_read_is_refused)
+{
+	char path[128], words[200];
+
+	ck_assert_int_eq(chmod(folder, 0777), 0);
+	ck_assert_int_eq(mkdir(dropins, 0755), 0);
+	snprintf(path, sizeof(path), "%s/10-a.conf", dropins);
+	write_file(path, "", 0);
+	ck_assert_int_eq(chmod(path, 0), 0);
+	if (geteuid() == 0)
+		ck_assert_int_eq(seteuid(65534), 0);
+	snprintf(words, sizeof(words), "%s: cannot be read: Permission denied", path);
+	check_refused("", 0, 0, words);
+	if (getuid() == 0)
+		ck_assert_int_eq(seteuid(0), 0);
+	ck_assert_int_eq(chmod(dropins, 0), 0);
+	ck_assert_int_eq(unlink(file), 0);
+	if (geteuid() == 0)
+		ck_assert_int_eq(seteuid(65534), 0);
+	snprintf(
+		words, sizeof(words), "%s: cannot be read as a folder: Permission denied", dropins);
+	check_refused("", 0, 0, words);
+	if (getuid() == 0)
+		ck_assert_int_eq(seteuid(0), 0);
+	ck_assert_int_eq(chmod(dropins, 0755), 0);
 }
 END_TEST
 
@@ -598,10 +817,18 @@ int main(void)
 	SRunner *sr;
 	int failed;
 
-	tcase_add_checked_fixture(tc, setup, teardown);
+	tcase_add_checked_fixture(tc, setup, NULL);
 	tcase_add_test(tc, empty_file_is_all_defaults);
 	tcase_add_test(tc, every_option_is_read_and_dumped_alike);
 	tcase_add_test(tc, values_are_in_the_units_of_their_users);
+	tcase_add_test(tc, dump_of_every_option_at_its_bounds_reads_back_to_the_same);
+	tcase_add_test(tc, dump_of_every_knob_of_a_group_reads_back_to_the_same);
+	tcase_add_test(tc, text_that_a_file_cannot_hold_is_refused);
+	tcase_add_test(tc, mistakes_beyond_the_bound_are_counted);
+	tcase_add_test(tc, mistake_does_not_speak_to_the_terminal);
+	tcase_add_test(tc, dropin_that_leads_nowhere_is_refused);
+	tcase_add_test(tc, folder_of_dropins_that_is_none_is_refused);
+	tcase_add_test(tc, dropin_that_may_not_be_read_is_refused);
 	tcase_add_loop_test(
 		tc, mistake_is_refused_with_file_and_line, 0, sizeof(refused) / sizeof(refused[0]));
 	tcase_add_test(tc, rules_keep_the_order_of_the_files_and_what_they_do_not_say_is_not_set);
@@ -617,6 +844,7 @@ int main(void)
 	tcase_add_test(tc, shipped_file_is_the_table);
 	tcase_add_test(tc, manual_has_every_option_with_its_default);
 	suite_add_tcase(suite, tc);
+	scratch_begin();
 	sr = srunner_create(suite);
 	srunner_set_tap(sr, "-");
 	srunner_run_all(sr, CK_SILENT);

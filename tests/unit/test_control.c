@@ -22,11 +22,12 @@
 
 #include "common/json.h"
 #include "hv/ballastd/control_internal.h"
+#include "tests/unit/scratch.h"
 
 /* Turns of the loop until something has to have come; each waits for 10 ms where nothing is due. */
 #define TURNS 300
 
-static char folder[] = "/tmp/ballast-control-XXXXXX";
+static char folder[SCRATCH_PATH];
 static char path[64];
 static sd_event *event;
 static struct control *control;
@@ -71,8 +72,7 @@ static void setup(void)
 {
 	char why[300] = "";
 
-	strcpy(folder + strlen(folder) - 6, "XXXXXX");
-	ck_assert_ptr_nonnull(mkdtemp(folder));
+	scratch_new(folder);
 	snprintf(path, sizeof(path), "%s/run/s", folder);
 	ck_assert_int_ge(sd_event_new(&event), 0);
 	ck_assert_msg(open_at(path, &control, why, sizeof(why)) == 0, "%s", why);
@@ -81,13 +81,9 @@ static void setup(void)
 
 static void teardown(void)
 {
-	char command[128];
-
 	control_close(control);
 	control = NULL;
 	sd_event_unref(event);
-	snprintf(command, sizeof(command), "rm -rf %s", folder);
-	ck_assert_int_eq(system(command), 0);
 }
 
 static int connect_to(const char *at)
@@ -195,6 +191,12 @@ START_TEST(request_is_answered_with_its_id)
 
 	expect(fd, ECHO("1"), "{\"jsonrpc\":\"2.0\",\"id\":1,\"result\":{}}");
 	expect(fd, ECHO("\"x\""), "{\"jsonrpc\":\"2.0\",\"id\":\"x\",\"result\":{}}");
+	expect(fd, ECHO("9223372036854775806"),
+		"{\"jsonrpc\":\"2.0\",\"id\":9223372036854775806,\"result\":{}}");
+	expect(fd, ECHO("-9223372036854775807"),
+		"{\"jsonrpc\":\"2.0\",\"id\":-9223372036854775807,\"result\":{}}");
+	expect(fd, ECHO("\"a\\u0000b\""),
+		"{\"jsonrpc\":\"2.0\",\"id\":\"a\\u0000b\",\"result\":{}}");
 	expect(fd, ECHO("null"), "{\"jsonrpc\":\"2.0\",\"id\":null,\"result\":{}}");
 	expect(fd,
 		"{\"jsonrpc\":\"2.0\",\"id\":2,\"method\":\"echo\",\"params\":{\"a\":\"b\\n/\"}}\r",
@@ -259,6 +261,18 @@ static const struct {
 	{ "{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"ec\\u0000ho\"}", -32600, "method" },
 	{ "{\"jsonrpc\":\"2.0\",\"id\":1.5,\"method\":\"echo\"}", -32600, "id" },
 	{ "{\"jsonrpc\":\"2.0\",\"id\":{},\"method\":\"echo\"}", -32600, "id" },
+	/* An id that would not come back as it was. */
+	{ ECHO("9223372036854775807"), -32600, "id must be" },
+	{ ECHO("-9223372036854775808"), -32600, "id must be" },
+	{ ECHO("18446744073709551615"), -32600, "id must be" },
+	{ ECHO("100000000000000000000000"), -32600, "id must be" },
+	{ ECHO("-100000000000000000000000"), -32600, "id must be" },
+	{ ECHO("1e3"), -32600, "id must be" },
+	{ ECHO("1.0"), -32600, "id must be" },
+	{ ECHO("true"), -32600, "id must be" },
+	{ ECHO("\"\\ud800\""), -32700, "surrogate" },
+	{ "{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"echo\",\"params\":{\"na\\u0000me\":\"x\"}}",
+		-32700, "a NUL in a name" },
 	{ "{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"ehco\"}", -32601, "did you mean 'echo'?" },
 	{ "{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"%s%n\"}", -32601, "no method '%s%n'" },
 	{ "{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"echo\",\"params\":[1]}", -32602, "by name" },
@@ -291,6 +305,91 @@ START_TEST(message_that_is_too_long_ends_the_connection)
 	ck_assert_ptr_nonnull(strstr(read_line(fd), "at most 64 KiB"));
 	ck_assert_ptr_null(read_line(fd));
 	ck_assert_uint_eq(nr_gone, 1);
+	close(fd);
+}
+END_TEST
+
+#define FLOOD_BYTES (100 * 1000 * 1000)
+
+/* What it sends is not kept: it is let go after the longest message, and told why. */
+START_TEST(hundred_megabytes_without_a_newline_end_the_connection_and_nobody_elses)
+{
+	static char piece[100000];
+	int flood = connect_to(path), fd = connect_to(path);
+	size_t sent = 0;
+
+	memset(piece, '{', sizeof(piece));
+	while (sent < FLOOD_BYTES) {
+		ssize_t n = send(flood, piece, sizeof(piece), MSG_NOSIGNAL | MSG_DONTWAIT);
+
+		if (n < 0 && errno != EAGAIN)
+			break;
+		if (n > 0)
+			sent += (size_t)n;
+		turn();
+	}
+	/* Beside the message only what the kernel held of it. */
+	ck_assert_uint_lt(sent, 4 * 1024 * 1024);
+	ck_assert_uint_eq(nr_gone, 1);
+	expect(fd, ECHO("1"), "{\"jsonrpc\":\"2.0\",\"id\":1,\"result\":{}}");
+	close(flood);
+	close(fd);
+}
+END_TEST
+
+/* One that breaks off in the middle, and one that never goes on. */
+START_TEST(half_a_message_costs_nobody_anything)
+{
+	int half = connect_to(path), silent = connect_to(path), fd = connect_to(path);
+	const char *text = "{\"jsonrpc\":\"2.0\",\"id\":1,\"met";
+
+	send_text(half, text, strlen(text));
+	send_text(silent, text, strlen(text));
+	turn_all();
+	shutdown(half, SHUT_WR);
+	ck_assert_ptr_null(read_line(half));
+	ck_assert_uint_eq(nr_gone, 1);
+	ck_assert_uint_eq(nr_calls, 0);
+	for (int i = 0; i < 50; i++)
+		expect(fd, ECHO("1"), "{\"jsonrpc\":\"2.0\",\"id\":1,\"result\":{}}");
+	/* And when it does go on it is answered. */
+	send_line(silent, "hod\":\"echo\"}");
+	ck_assert_str_eq(read_line(silent), "{\"jsonrpc\":\"2.0\",\"id\":1,\"result\":{}}");
+	close(half);
+	close(silent);
+	close(fd);
+}
+END_TEST
+
+/* Each answer is as long as the request: what waits for it has its bound, and so has what it asks.
+ */
+START_TEST(client_that_asks_and_never_reads_is_let_go)
+{
+	static char request[CONTROL_MESSAGE_MAX];
+	int deaf = connect_to(path), fd;
+	size_t sent = 0, length, at = 0;
+
+	length = (size_t)sprintf(request,
+		"{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"echo\",\"params\":{\"text\":\"");
+	memset(request + length, 'x', 60000);
+	length += 60000;
+	length += (size_t)sprintf(request + length, "\"}}\n");
+	while (nr_gone == 0 && sent < FLOOD_BYTES) {
+		ssize_t n = send(deaf, request + at, length - at, MSG_NOSIGNAL | MSG_DONTWAIT);
+
+		if (n < 0 && errno != EAGAIN)
+			break;
+		if (n > 0) {
+			sent += (size_t)n;
+			at = (at + (size_t)n) % length;
+		}
+		turn();
+	}
+	ck_assert_uint_lt(sent, FLOOD_BYTES);
+	ck_assert_uint_eq(nr_gone, 1);
+	fd = connect_to(path);
+	expect(fd, ECHO("1"), "{\"jsonrpc\":\"2.0\",\"id\":1,\"result\":{}}");
+	close(deaf);
 	close(fd);
 }
 END_TEST
@@ -520,6 +619,9 @@ int main(void)
 	tcase_add_loop_test(tc, bad_request_gets_an_error_and_the_next_one_its_answer, 0,
 		sizeof(bad) / sizeof(bad[0]));
 	tcase_add_test(tc, message_that_is_too_long_ends_the_connection);
+	tcase_add_test(tc, hundred_megabytes_without_a_newline_end_the_connection_and_nobody_elses);
+	tcase_add_test(tc, half_a_message_costs_nobody_anything);
+	tcase_add_test(tc, client_that_asks_and_never_reads_is_let_go);
 	tcase_add_test(tc, client_beyond_the_last_is_turned_away_and_may_come_when_one_left);
 	tcase_add_test(tc, client_that_does_not_read_is_let_go_and_others_are_served);
 	tcase_add_test(tc, requests_beyond_the_rate_are_refused);
@@ -530,6 +632,7 @@ int main(void)
 	tcase_add_test(tc, member_of_the_group_is_permitted_and_its_owner_always);
 	tcase_add_test(tc, garbage_never_crashes_the_reader);
 	suite_add_tcase(suite, tc);
+	scratch_begin();
 	sr = srunner_create(suite);
 	srunner_set_tap(sr, "-");
 	srunner_run_all(sr, CK_SILENT);

@@ -863,6 +863,56 @@ START_TEST(vms_are_found_by_name_or_uuid_and_groups_by_path)
 }
 END_TEST
 
+static bool count_named(void *ctx, const struct core_vm_view *vm)
+{
+	unsigned int *nr = ctx;
+
+	*nr += !strcmp(vm->name, "web");
+	return true;
+}
+
+/*
+ * libvirt has no two of a name, but there are two for a while where one is renamed and another
+ * defined, and in another hypervisor's listing. The UUID is who it is.
+ */
+START_TEST(two_vms_of_one_name_are_two_and_each_is_found_by_its_uuid)
+{
+	struct host_vm *a = host_vm(0), *b = host_vm(1);
+	unsigned int nr = 0;
+	char uuid[HV_UUID_TEXT];
+	uint64_t id = 0;
+
+	strcpy(a->name, "web");
+	strcpy(b->name, "web");
+	b->metadata = (struct hv_knobs){ .has_soft_limit = true, .soft_limit = 300 * MIB };
+	host_up();
+	host_run(3 * SECOND);
+	core_for_each_vm(host.core, count_named, &nr);
+	ck_assert_uint_eq(nr, 2);
+	ck_assert_uint_ne(host_id(a), host_id(b));
+	/* Each has what is its own, and is looked at by itself. */
+	ck_assert_uint_eq(host_item(a)->knobs.soft_limit, PAGES_UNLIMITED);
+	ck_assert_uint_eq(host_item(b)->knobs.soft_limit, PAGES(300 * MIB));
+	ck_assert_uint_gt(a->calls[HV_STATS], 1);
+	ck_assert_uint_gt(b->calls[HV_STATS], 1);
+	ck_assert_int_eq(core_find(host.core, "web", &id), -EEXIST);
+	hv_uuid_format(&b->uuid, uuid);
+	ck_assert_int_eq(core_find(host.core, uuid, &id), 0);
+	ck_assert_uint_eq(id, host_id(b));
+	/* A pause, like a target, is of the one that was meant. */
+	ck_assert_int_eq(core_pause_vm(host.core, &b->uuid, true), 0);
+	host_target(b, 9, 700 * MIB);
+	host_run(2 * SECOND);
+	ck_assert_uint_eq(a->calls[HV_TARGET], 0);
+	ck_assert(!host_item(a)->attrs.paused && host_item(b)->attrs.paused);
+	/* One goes: the name is the other's alone. */
+	host_gone(0);
+	host_run(6 * SECOND);
+	ck_assert_int_eq(core_find(host.core, "web", &id), 0);
+	ck_assert_uint_eq(id, host_id(b));
+}
+END_TEST
+
 START_TEST(name_that_was_meant_is_suggested)
 {
 	strcpy(host_vm(0)->name, "webserver");
@@ -873,6 +923,8 @@ START_TEST(name_that_was_meant_is_suggested)
 	ck_assert_str_eq(core_nearest(host.core, "/pord"), "/prod");
 	ck_assert_ptr_null(core_nearest(host.core, "database"));
 	ck_assert_ptr_null(core_nearest(host.core, ""));
+	ck_assert_ptr_null(core_nearest(host.core, "x"));
+	ck_assert_ptr_null(core_nearest(host.core, "/x"));
 }
 END_TEST
 
@@ -1125,6 +1177,7 @@ int main(void)
 		engine_without_memory_for_a_new_vm_gets_it_again_with_its_group,
 		vm_that_the_engine_refuses_is_told_again_when_it_is_due,
 		vms_are_found_by_name_or_uuid_and_groups_by_path,
+		two_vms_of_one_name_are_two_and_each_is_found_by_its_uuid,
 		name_that_was_meant_is_suggested,
 		views_come_in_the_order_of_names_and_paths,
 		request_runs_is_remembered_and_told_to_the_end,

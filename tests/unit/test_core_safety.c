@@ -203,6 +203,44 @@ START_TEST(what_others_on_the_host_take_is_told_once_beyond_its_maximum)
 }
 END_TEST
 
+/* Or every VM would be squeezed to its floor for what no VM can give. */
+START_TEST(reserve_over_the_hosts_memory_is_told_once_and_nobody_pays_for_it)
+{
+	struct core_config config;
+
+	host_vm(0);
+	host.total = 32 * GIB;
+	host.available = 20 * GIB;
+	host.config.pool_host = true;
+	host.config.reserve_set = true;
+	host.config.reserve = 64 * GIB;
+	host_up();
+	host_run(5 * SECOND);
+	ck_assert(!fake.pool.known);
+	ck_assert_uint_eq(
+		host_said("[pool] reserve = 64 GiB is not below the host's memory 32 GiB"), 1);
+	/* A new configuration ends it at once, and begins it again. */
+	config = host.config;
+	config.reserve = 4 * GIB;
+	ck_assert_int_eq(core_set_config(host.core, host.now, &config), 0);
+	host_run(SECOND / 2);
+	ck_assert(fake.pool.known);
+	ck_assert_uint_eq(fake.pool.reserve, PAGES(4 * GIB));
+	config.reserve = 32 * GIB;
+	ck_assert_int_eq(core_set_config(host.core, host.now, &config), 0);
+	host_run(5 * SECOND);
+	ck_assert(!fake.pool.known);
+	ck_assert_uint_eq(host_said("is not below the host's memory"), 2);
+	/* The host has less than what is kept by default. */
+	config.reserve_set = false;
+	host.total = 2 * GIB;
+	host.available = GIB;
+	ck_assert_int_eq(core_set_config(host.core, host.now, &config), 0);
+	host_run(5 * SECOND);
+	ck_assert(!fake.pool.known);
+}
+END_TEST
+
 START_TEST(others_are_not_known_while_processes_or_the_host_are_not)
 {
 	struct core_status status;
@@ -292,6 +330,7 @@ int main(void)
 	tcase_add_loop_test(tc, observing_switches_statistics_on_only_where_that_is_allowed, 0, 2);
 	tcase_add_test(tc, rate_and_trust_are_the_configurations);
 	tcase_add_test(tc, what_others_on_the_host_take_is_told_once_beyond_its_maximum);
+	tcase_add_test(tc, reserve_over_the_hosts_memory_is_told_once_and_nobody_pays_for_it);
 	tcase_add_test(tc, others_are_not_known_while_processes_or_the_host_are_not);
 	tcase_add_test(tc, a_target_that_waited_is_superseded_by_the_newer_one);
 	tcase_add_test(tc, pressure_that_never_ends_wakes_readings_and_changes_nothing);

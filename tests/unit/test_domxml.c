@@ -391,6 +391,101 @@ START_TEST(depth_and_size_are_bounded)
 }
 END_TEST
 
+/* As many levels of <a> with text around them in the metadata, in that namespace. */
+static char *deep(size_t depth, const char *ns)
+{
+	size_t size = depth * 16 + 1000, at;
+	char *xml = malloc(size);
+
+	ck_assert_ptr_nonnull(xml);
+	at = (size_t)sprintf(xml,
+		"<domain><name>x</name><memory>1024</memory><metadata>"
+		"<t:t xmlns:t='%s'>text",
+		ns);
+	for (size_t i = 0; i < depth; i++)
+		at += (size_t)sprintf(xml + at, "<a>");
+	for (size_t i = 0; i < depth; i++)
+		at += (size_t)sprintf(xml + at, "</a>");
+	sprintf(xml + at, "</t:t><memory xmlns='urn:ballast:memory:1' min='1MiB'/></metadata>"
+			  "<devices><memballoon model='virtio'/></devices></domain>");
+	return xml;
+}
+
+/* libvirt writes out what it would not read again, two levels deeper than it took it. */
+START_TEST(metadata_of_others_that_are_deep_hide_nothing_of_the_domain)
+{
+	static const size_t depths[] = { 1, 252, 253, 254, 255, 256, 257, 258, 1000 };
+
+	for (size_t i = 0; i < sizeof(depths) / sizeof(depths[0]); i++) {
+		char *xml = deep(depths[i], "urn:tenant");
+
+		ck_assert_int_eq(domxml_parse(xml, &info), 0);
+		ck_assert_str_eq(info.name, "x");
+		ck_assert(info.balloon);
+		ck_assert_uint_eq(info.metadata.min, MIB);
+		hv_info_clear(&info);
+		free(xml);
+	}
+	for (size_t depth = 1022; depth <= 100000; depth *= 10) {
+		char *xml = deep(depth, "urn:tenant");
+
+		ck_assert_int_eq(domxml_parse(xml, &info), -EBADMSG);
+		free(xml);
+	}
+}
+END_TEST
+
+/* The element of that name in another namespace, one inside another's, and what is inside ours. */
+START_TEST(only_the_metadatas_own_children_are_ballasts)
+{
+	ck_assert_int_eq(domxml_parse("<domain><name>x</name><memory>1024</memory><metadata>"
+				      "<memory xmlns='urn:other' min='1MiB'/>"
+				      "<memory min='2MiB'/>"
+				      "<o xmlns='urn:other'><b:memory "
+				      "xmlns:b='urn:ballast:memory:1' min='3MiB'/></o>"
+				      "</metadata></domain>",
+				 &info),
+		0);
+	ck_assert(!info.metadata.has_min);
+	hv_info_clear(&info);
+	ck_assert_int_eq(domxml_parse("<domain><name>x</name><memory>1024</memory><metadata>"
+				      "<o xmlns='urn:other'><o><o/></o>text</o>"
+				      "<b:memory xmlns:b='urn:ballast:memory:1' low='5MiB'>"
+				      "<o><b:memory min='3MiB'/></o></b:memory>"
+				      "<o xmlns='urn:other'/></metadata></domain>",
+				 &info),
+		0);
+	ck_assert(!info.metadata.has_min);
+	ck_assert_uint_eq(info.metadata.low, 5 * MIB);
+}
+END_TEST
+
+START_TEST(metadata_of_others_that_are_huge_hide_nothing_and_are_not_kept)
+{
+	static const char head[] = "<domain><name>x</name><memory>1024</memory><metadata>"
+				   "<t xmlns='urn:tenant'>",
+			  tail[] = "</t><memory xmlns='urn:ballast:memory:1' min='1MiB'/>"
+				   "</metadata></domain>";
+	size_t size = DOMXML_MAX - sizeof(head) - sizeof(tail);
+	char *xml = malloc(DOMXML_MAX);
+
+	ck_assert_ptr_nonnull(xml);
+	memcpy(xml, head, sizeof(head) - 1);
+	for (size_t at = 0; at < size; at++)
+		xml[sizeof(head) - 1 + at] = "<a/>"[at % 4];
+	memset(xml + sizeof(head) - 1 + size / 4 * 4, ' ', size % 4);
+	memcpy(xml + sizeof(head) - 1 + size, tail, sizeof(tail));
+	ck_assert_int_eq(domxml_parse(xml, &info), 0);
+	ck_assert_uint_eq(info.metadata.min, MIB);
+	hv_info_clear(&info);
+	/* One text of more than the 10 MB that libxml2 would take by itself. */
+	memset(xml + sizeof(head) - 1, 'x', size);
+	ck_assert_int_eq(domxml_parse(xml, &info), 0);
+	ck_assert_uint_eq(info.metadata.min, MIB);
+	free(xml);
+}
+END_TEST
+
 START_TEST(every_truncation_is_survived)
 {
 	static const char whole[] =
@@ -437,6 +532,9 @@ int main(void)
 	tcase_add_test(tc, what_is_no_domain_is_refused);
 	tcase_add_test(tc, document_types_and_entities_are_refused);
 	tcase_add_test(tc, depth_and_size_are_bounded);
+	tcase_add_test(tc, metadata_of_others_that_are_deep_hide_nothing_of_the_domain);
+	tcase_add_test(tc, only_the_metadatas_own_children_are_ballasts);
+	tcase_add_test(tc, metadata_of_others_that_are_huge_hide_nothing_and_are_not_kept);
 	tcase_add_test(tc, every_truncation_is_survived);
 	suite_add_tcase(suite, tc);
 	runner = srunner_create(suite);

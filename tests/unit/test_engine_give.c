@@ -12,16 +12,6 @@
 static struct world w;
 static struct engine_config config;
 
-static const struct memcg_knobs none = { PAGES_UNLIMITED, 0, 0, PAGES_UNLIMITED };
-
-static struct memcg_knobs soft(uint64_t pages)
-{
-	struct memcg_knobs k = none;
-
-	k.soft_limit = pages;
-	return k;
-}
-
 static void setup(void)
 {
 	world_config(&config);
@@ -329,6 +319,32 @@ START_TEST(nothing_is_loosened_under_a_group_over_its_max)
 }
 END_TEST
 
+/* What a group over its max cannot give any more it does not get back for that. */
+START_TEST(nothing_is_given_under_a_group_that_stays_over_its_max)
+{
+	struct memcg_knobs max = none;
+
+	setup_pool(MIB(2000));
+	max.max = MIB(100);
+	world_group(&w, 10, MEMCG_ROOT_ID, &max);
+	world_add(&w, 2, 10, MIB(400), MIB(200), &none);
+	world_add(&w, 3, 10, MIB(400), MIB(150), &none);
+	world_vm(&w, 2)->anon = MIB(120);
+	world_vm(&w, 3)->anon = MIB(60);
+	world_ticks(&w, 600);
+	ck_assert_uint_gt(world_view(&w, 10).usage, MIB(100));
+	ck_assert_uint_eq(actions_of(2, ENGINE_GIFT) + actions_of(3, ENGINE_GIFT), 0);
+	ck_assert(world_view(&w, 2).capped && world_view(&w, 3).capped);
+	/* It fits: all goes back. */
+	world_vm(&w, 2)->anon = MIB(20);
+	world_vm(&w, 2)->resident = MIB(30);
+	world_ticks(&w, 600);
+	ck_assert_uint_le(world_view(&w, 10).usage, MIB(100));
+	ck_assert_uint_eq(world_vm(&w, 2)->target, MIB(400));
+	ck_assert_uint_eq(world_vm(&w, 3)->target, MIB(400));
+}
+END_TEST
+
 START_TEST(a_vm_in_excess_keeps_a_sixteenth_where_that_is_more_than_the_least)
 {
 	struct memcg_knobs zero = soft(0);
@@ -416,6 +432,28 @@ START_TEST(a_guest_that_is_not_managed_is_not_asked_once_more)
 	world_ticks(&w, 50);
 	world_vm(&w, 2)->actual = world_vm(&w, 2)->stops_at = MIB(350);
 	world_ticks(&w, 100);
+	ck_assert_uint_eq(world_vm(&w, 2)->commands, 0);
+}
+END_TEST
+
+/* Its ceiling may be on record still, of when it was managed. */
+START_TEST(a_guest_that_is_not_managed_is_told_nothing_when_it_starts_over)
+{
+	const struct engine_change cancel = { .type = ENGINE_VM_CANCEL, .id = 2 };
+
+	setup_pool(MIB(1000));
+	capped(2, MIB(500), MIB(300), &none);
+	w.changes[0].attrs.act = false;
+	world_ticks(&w, 2);
+	world_state(&w, 2, ENGINE_VM_ARRIVING); /* rebooted */
+	world_change(&w, &cancel);
+	world_ticks(&w, 5);
+	world_state(&w, 2, ENGINE_VM_RUNNING); /* resumed */
+	world_change(&w, &cancel);
+	world_ticks(&w, 100);
+	world_state(&w, 2, ENGINE_VM_ARRIVING);
+	world_change(&w, &cancel);
+	world_ticks(&w, 5);
 	ck_assert_uint_eq(world_vm(&w, 2)->commands, 0);
 }
 END_TEST
@@ -870,11 +908,13 @@ int main(void)
 	tcase_add_test(t, nothing_is_given_from_a_pool_that_is_not_known);
 	tcase_add_test(t, a_refused_way_back_is_tried_again_after_a_hold_time);
 	tcase_add_test(t, nothing_is_loosened_under_a_group_over_its_max);
+	tcase_add_test(t, nothing_is_given_under_a_group_that_stays_over_its_max);
 	tcase_add_test(t, a_vm_in_excess_keeps_a_sixteenth_where_that_is_more_than_the_least);
 	tcase_add_test(t, a_rest_above_the_target_is_asked_once_more_and_then_let_be);
 	tcase_add_test(t, a_rest_less_than_a_granule_above_the_target_is_at_the_target);
 	tcase_add_test(t, what_is_asked_once_more_is_not_below_a_min_that_was_raised);
 	tcase_add_test(t, a_guest_that_is_not_managed_is_not_asked_once_more);
+	tcase_add_test(t, a_guest_that_is_not_managed_is_told_nothing_when_it_starts_over);
 	tcase_add_test(t, a_rest_above_the_ceiling_is_neither_promised_nor_taken_away);
 	tcase_add_test(t, many_capped_guests_share_what_is_too_little_for_each_of_them);
 	tcase_add_test(t, a_refusal_of_the_last_gift_is_not_forgotten);

@@ -16,8 +16,6 @@
 
 static struct world w;
 
-static const struct memcg_knobs none = { PAGES_UNLIMITED, 0, 0, PAGES_UNLIMITED };
-
 /* ---- allocations that fail ---- */
 
 static bool counting;

@@ -9,7 +9,6 @@
 #include <string.h>
 
 static struct world w;
-static const struct memcg_knobs none = { PAGES_UNLIMITED, 0, 0, PAGES_UNLIMITED };
 static const struct memcg_knobs zero = { 0, 0, 0, PAGES_UNLIMITED };
 
 static void setup(void)
@@ -194,6 +193,7 @@ START_TEST(plugged_memory_of_a_vm_that_was_never_touched_sends_no_target)
 }
 END_TEST
 
+/* The case has it back to the recorded ceiling and no further; the design, by as much as came. */
 START_TEST(plugged_memory_raises_the_ceiling_by_as_much_and_old_targets_are_not_repeated)
 {
 	struct world_vm *vm;
@@ -221,6 +221,40 @@ START_TEST(plugged_memory_raises_the_ceiling_by_as_much_and_old_targets_are_not_
 }
 END_TEST
 
+/*
+ * BR-01: a maximum in KiB that was meant in MiB. What it could give is less than a granule: it is
+ * not asked, it is told why, and who is behind it gives as if it were not there.
+ */
+START_TEST(guest_too_small_for_a_granule_is_never_asked_and_holds_nobody_up)
+{
+	world_add(&w, 2, MEMCG_ROOT_ID, 256, 256, &zero);
+	world_add(&w, 3, MEMCG_ROOT_ID, MIB(800), MIB(490), &zero);
+	world_add(&w, 4, MEMCG_ROOT_ID, MIB(800), MIB(490), &none);
+	world_ticks(&w, 200);
+	ck_assert_uint_eq(world_vm(&w, 2)->commands, 0);
+	ck_assert_uint_eq(world_view(&w, 2).asks, 0);
+	ck_assert_uint_eq(world_view(&w, 2).target, 0);
+	ck_assert_int_eq(world_view(&w, 2).hold, RECLAIM_HOLD_SMALL);
+	ck_assert_uint_gt(world_view(&w, 3).asks, 0);
+	ck_assert_int_ge(world_free(&w), (int64_t)MIB(79));
+	ck_assert_uint_eq(world_vm(&w, 4)->commands, 0);
+}
+END_TEST
+
+/* As a note that somebody else wrote, or one of a larger life. */
+START_TEST(recorded_ceiling_over_the_maximum_ends_at_the_maximum)
+{
+	struct engine_change *c;
+
+	world_add(&w, 2, MEMCG_ROOT_ID, MIB(200), MIB(150), &none);
+	c = &w.changes[0];
+	c->attrs.ceiling = MIB(800);
+	world_ticks(&w, 200);
+	ck_assert_uint_eq(world_view(&w, 2).ceiling, MIB(200));
+	ck_assert_uint_le(world_vm(&w, 2)->target, MIB(200));
+}
+END_TEST
+
 int main(void)
 {
 	const TTest *const tests[] = {
@@ -232,6 +266,8 @@ int main(void)
 		incoming_and_postcopy_count_with_their_full_size,
 		plugged_memory_of_a_vm_that_was_never_touched_sends_no_target,
 		plugged_memory_raises_the_ceiling_by_as_much_and_old_targets_are_not_repeated,
+		guest_too_small_for_a_granule_is_never_asked_and_holds_nobody_up,
+		recorded_ceiling_over_the_maximum_ends_at_the_maximum,
 	};
 	Suite *suite = suite_create("engine kinds");
 	TCase *tc = tcase_create("engine kinds");

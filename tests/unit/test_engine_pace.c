@@ -12,16 +12,6 @@
 static struct world w;
 static struct engine_config config;
 
-static const struct memcg_knobs none = { PAGES_UNLIMITED, 0, 0, PAGES_UNLIMITED };
-
-static struct memcg_knobs soft(uint64_t pages)
-{
-	struct memcg_knobs k = none;
-
-	k.soft_limit = pages;
-	return k;
-}
-
 static void setup(void)
 {
 	world_config(&config);

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
  * The daemon's own paths with the nth allocation or system call failing, n from 1 until a run
- * completes with nothing failed: configuration, run directory, control socket, core and methods
- * over a simulated host in a squeeze. After each: nothing leaks, nothing is half done, and what was
- * begun comes to its end. A failure at start may end the run, with words.
+ * completes with nothing failed: configuration, run directory, recording, a new configuration, core
+ * and methods over a simulated host in a squeeze. After each: nothing leaks, nothing is half done,
+ * and what was begun comes to its end. A failure at start may end the run, with words.
  */
 #include <config.h>
 
@@ -22,8 +22,10 @@
 #include "hv/ballastd/managers.h"
 #include "hv/ballastd/pauses.h"
 #include "hv/pool.h"
+#include "hv/record.h"
 #include "hv/sim/sim.h"
 #include "tests/unit/faults.h"
+#include "tests/unit/scratch.h"
 
 #define MIB(n) (UINT64_C(1048576) * (n))
 #define S      UINT64_C(1000000)
@@ -32,10 +34,12 @@ struct control_client {
 	unsigned int notifications;
 };
 
-static char dir[] = "/tmp/ballast-faults-XXXXXX", conf[64], meminfo[64], proc[64], sock[64];
+static char dir[SCRATCH_PATH], conf[64], other_conf[64], meminfo[64], proc[64];
+static char recording[64];
 static struct hv *hv;
 static struct core *core;
 static struct methods *methods;
+static struct record *record;
 static struct control_client client;
 static uint64_t now;
 
@@ -58,15 +62,19 @@ static void setup(void)
 {
 	char path[128];
 
-	strcpy(dir + strlen(dir) - 6, "XXXXXX");
-	ck_assert_ptr_nonnull(mkdtemp(dir));
+	scratch_new(dir);
 	snprintf(conf, sizeof(conf), "%s/conf", dir);
 	snprintf(meminfo, sizeof(meminfo), "%s/meminfo", dir);
 	snprintf(proc, sizeof(proc), "%s/proc", dir);
-	snprintf(sock, sizeof(sock), "%s/sock", dir);
+	snprintf(other_conf, sizeof(other_conf), "%s/other", dir);
+	snprintf(recording, sizeof(recording), "%s/recording", dir);
 	put(conf, "[ballastd]\nmode = act\n[pool]\nsize = 2GiB\n[vms]\nfloor = 20%\n"
 		  "margin-at-least = 16MiB\n[group /prod]\nlow = 64MiB\n[group /prod/web]\nmin = "
 		  "0\n");
+	put(other_conf, "[ballastd]\nmode = act\n[pool]\nsize = 2GiB\n[vms]\nfloor = 30%\n"
+			"margin-at-least = 16MiB\n[group /prod]\nlow = 32MiB\n[group /new]\nmin = "
+			"0\n[rule all]\nmatch-name = *\nlow = 1MiB\n[rule web]\nmatch-name = w*\n"
+			"group = /prod\nenforce = yes\n");
 	put(meminfo, "MemTotal: 4194304 kB\nMemAvailable: 2097152 kB\n");
 	snprintf(path, sizeof(path), "%s/proc", dir);
 	mkdir(path, 0755);
@@ -74,14 +82,6 @@ static void setup(void)
 	mkdir(path, 0755);
 	snprintf(path, sizeof(path), "%s/proc/7/cmdline", dir);
 	put(path, "sshd");
-}
-
-static void teardown(void)
-{
-	char command[100];
-
-	snprintf(command, sizeof(command), "rm -rf '%s'", dir);
-	ck_assert_int_eq(system(command), 0);
 }
 
 static void add_vm(const char *name, const char *group, uint64_t soft_limit, uint64_t cache)
@@ -207,7 +207,15 @@ static uint64_t get_now(void *ctx)
 static void on_tick(
 	void *ctx, const struct engine_input *input, int error, const struct engine_output *output)
 {
+	if (record)
+		record_tick(record, input, error, output);
 	methods_on_tick(methods, output);
+}
+
+static void on_name(void *ctx, uint64_t id, const struct hv_uuid *uuid, const char *name)
+{
+	if (record)
+		record_name(record, id, uuid, name);
 }
 
 /* False: it ended, with words. */
@@ -253,8 +261,45 @@ static bool start(const struct config *config)
 	params.core = core;
 	if (methods_new(&params, &methods) < 0)
 		return false;
-	core_on_tick(core, on_tick, NULL, NULL);
+	core_on_tick(core, on_tick, on_name, NULL);
 	return true;
+}
+
+/* A failure at the start is told; the daemon would end. */
+static void open_record(void)
+{
+	FILE *stream = fopen(recording, "we");
+	int r;
+
+	record = NULL;
+	if (!stream)
+		return;
+	r = record_new(stream, engine_config(core_engine(core)), &record);
+	MUST(r <= 0 && (r == 0) == (record != NULL));
+	if (r < 0)
+		fclose(stream);
+}
+
+/* As SIGHUP does it: whole, or all is as before. */
+static void reload(const char *path, unsigned int floor_percent)
+{
+	const struct config_source source = { .file = path };
+	const unsigned int before = engine_config(core_engine(core))->bounds.floor_percent;
+	struct config *config = NULL;
+	char *errors = NULL;
+	int r;
+
+	r = config_load(&source, &config, &errors);
+	MUST(r == 0 || r == -ENOMEM || (r == -EINVAL && errors && *errors));
+	if (r == 0)
+		r = core_set_config(core, now, &config->core);
+	MUST(r == 0 || r == -ENOMEM || r == -EINVAL);
+	if (r == 0 && record)
+		record_new_config(record, engine_config(core_engine(core)));
+	MUST(engine_config(core_engine(core))->bounds.floor_percent ==
+		(r == 0 ? floor_percent : before));
+	free(errors);
+	config_free(config);
 }
 
 static void use(void)
@@ -268,11 +313,18 @@ static void use(void)
 	call("plan", "{\"size\":\"64MiB\"}");
 	call("reclaim", "{\"size\":\"16MiB\"}");
 	run_until(7 * S);
+	reload(other_conf, 30);
+	call("set", "{\"name\":\"batch\",\"low\":\"32MiB\",\"guest_swap\":\"no\"}");
+	call("show", "{\"name\":\"web\"}");
+	run_until(9 * S);
+	reload(conf, 20);
 	call("explain", NULL);
+	call("explain", "{\"name\":\"batch\"}");
 	call("pause", NULL);
 	call("resume", NULL);
 	call("release", "{\"name\":\"late\"}");
-	run_until(8 * S);
+	run_until(10 * S);
+	call("unsubscribe", NULL);
 }
 
 static struct sim_vm_view view_of(const char *vm)
@@ -325,6 +377,7 @@ static bool run(uint64_t nth, uint64_t *ret_calls)
 	faults_arm(nth);
 	read_host();
 	if (load_config(&config) && start(config)) {
+		open_record();
 		use();
 		ended = false;
 	}
@@ -335,6 +388,8 @@ static bool run(uint64_t nth, uint64_t *ret_calls)
 	methods_free(methods);
 	core_free(core);
 	config_free(config);
+	record_free(record);
+	record = NULL;
 	ck_assert_msg(faults_live() == 0, "%lu (%s): %zu allocations leaked", (unsigned long)nth,
 		faults_what(), faults_live());
 	hv_sim.close(hv);
@@ -359,10 +414,11 @@ int main(void)
 	SRunner *runner;
 	int failed;
 
-	tcase_add_checked_fixture(tc, setup, teardown);
+	tcase_add_checked_fixture(tc, setup, NULL);
 	tcase_set_timeout(tc, 300);
 	tcase_add_test(tc, the_nth_failure_is_lived_through);
 	suite_add_tcase(suite, tc);
+	scratch_begin_in_memory();
 	runner = srunner_create(suite);
 	srunner_set_tap(runner, "-");
 	srunner_run_all(runner, CK_SILENT);

@@ -19,6 +19,7 @@
 
 #include "fake_libvirt.h"
 #include "hv/libvirt/backend.h"
+#include "hv/libvirt/domxml.h"
 #include "tests/unit/faults.h"
 
 #define MIB (1024ULL * 1024)
@@ -94,6 +95,8 @@ static void begin(void)
 {
 	fake_reset();
 	web = fake_add("web");
+	web->has_config_limit = true; /* or its throttle is not lifted */
+	web->config_limit_kib = 4096;
 	hv = NULL;
 }
 
@@ -180,6 +183,36 @@ START_TEST(the_nth_allocation_or_system_call_that_fails_is_lived_through)
 }
 END_TEST
 
+/* What is left out of a description would seem not to be said: another group, no min. */
+START_TEST(a_description_that_is_read_is_read_whole)
+{
+	static const char xml[] =
+		"<domain><name>web</name><memory unit='KiB'>1048576</memory>"
+		"<resource><partition>/machine</partition></resource><metadata>"
+		"<memory xmlns='" DOMXML_MEMORY_NS "' min='1GiB' group='/prod/web'/>"
+		"</metadata></domain>";
+	unsigned int n = 0;
+	bool injected;
+
+	do {
+		struct hv_info info;
+		int r;
+
+		faults_arm(++n);
+		r = domxml_parse(xml, &info);
+		injected = faults_disarm();
+		ck_assert_msg(
+			r == 0 || (injected && r == -ENOMEM), "%u (%s): %d", n, faults_what(), r);
+		if (r < 0)
+			continue;
+		ck_assert_msg(info.metadata.has_group && info.metadata.has_min && info.partition,
+			"%u (%s): not all of it", n, faults_what());
+		hv_info_clear(&info);
+	} while (injected);
+	ck_assert_uint_gt(n, 2);
+}
+END_TEST
+
 int main(void)
 {
 	Suite *suite = suite_create("faults_libvirt");
@@ -190,6 +223,7 @@ int main(void)
 	tcase_set_timeout(tc, 300);
 	tcase_add_test(tc, the_nth_libvirt_call_that_fails_is_lived_through);
 	tcase_add_test(tc, the_nth_allocation_or_system_call_that_fails_is_lived_through);
+	tcase_add_test(tc, a_description_that_is_read_is_read_whole);
 	suite_add_tcase(suite, tc);
 	runner = srunner_create(suite);
 	srunner_set_tap(runner, "-");

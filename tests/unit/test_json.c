@@ -39,6 +39,17 @@ static const struct {
 	{ "{\"a\":1} /* x */", 0, false },
 	{ "{\"'\\\"/*\":\"//'\"}", 0, true },
 	{ "{\"a\":01}", 0, false },
+	/* json-c would cut the name, and make one character of each half. */
+	{ "{\"a\\u0000b\":1}", 0, false },
+	{ "{\"x\":{\"\\u0000\" \n:1}}", 0, false },
+	{ "{\"a\":\"b\\u0000c\"}", 0, true },
+	{ "{\"a\\\\u0000b\":1}", 0, true },
+	{ "[\"\\ud800\"]", 0, false },
+	{ "[\"\\uDC00\\ud800\"]", 0, false },
+	{ "[\"\\uD83D\\u0041\"]", 0, false },
+	{ "[\"\\ud83d\\uDC27\"]", 0, true },
+	{ "[\"\\ud83", 0, false },
+	{ "[\"\\", 0, false },
 	{ "{\"a\":1,}", 0, false },
 	{ "\"\xff\"", 0, false },
 	{ "{\"a\":1}\0", 8, false },
@@ -185,6 +196,11 @@ START_TEST(near_words_are_found_and_far_ones_not)
 	ck_assert(nearest_better("wbe1", "web12", &best));
 	ck_assert(nearest_better("wbe1", "web1", &best));
 	ck_assert(!nearest_better("wbe1", "web2", &best));
+	/* Another letter is another word. */
+	best = SIZE_MAX;
+	ck_assert(!nearest_better("x", "/", &best));
+	ck_assert(!nearest_better("", "/", &best));
+	ck_assert(nearest_better("A", "a", &best));
 }
 END_TEST
 

@@ -179,6 +179,42 @@ START_TEST(takeover_lifts_the_live_limit_once_and_only_in_act_mode)
 }
 END_TEST
 
+/* Its statistics are not read, so that no other call takes this one along. */
+START_TEST(takeover_lifts_the_limit_of_a_vm_without_a_balloon_too)
+{
+	struct host_vm *vm = host_vm(0);
+
+	vm->balloon = false;
+	vm->throttle = 512 * MIB;
+	host.config.memtune_takeover = true;
+	host_up();
+	host_run(12 * SECOND);
+	ck_assert_uint_eq(vm->calls[HV_UNTHROTTLE], 1);
+	ck_assert_uint_eq(vm->throttle, 0);
+}
+END_TEST
+
+START_TEST(takeover_that_failed_is_tried_again_unless_it_cannot_be)
+{
+	struct host_vm *vm = host_vm(0), *transient = host_vm(1);
+
+	vm->throttle = transient->throttle = 512 * MIB;
+	vm->lift_error = -ETIMEDOUT;
+	transient->lift_error = -EOPNOTSUPP;
+	host.config.memtune_takeover = true;
+	host_up();
+	host_run(60 * SECOND);
+	ck_assert_uint_ge(vm->calls[HV_UNTHROTTLE], 5);
+	ck_assert_uint_le(vm->calls[HV_UNTHROTTLE], 20); /* with its descriptions */
+	ck_assert_uint_eq(transient->calls[HV_UNTHROTTLE], 1);
+	ck_assert_uint_eq(host_said("its throttle cannot be lifted"), 2);
+	vm->lift_error = 0;
+	host_run(12 * SECOND);
+	ck_assert_uint_eq(vm->throttle, 0);
+	ck_assert_uint_eq(host_said("its live memtune limit was lifted"), 1);
+}
+END_TEST
+
 START_TEST(takeover_in_observe_mode_lifts_nothing)
 {
 	struct host_vm *vm = host_vm(0);
@@ -546,6 +582,69 @@ START_TEST(reboot_drops_what_waits_and_counts_in_full)
 }
 END_TEST
 
+/* BR-130: the two swapped, 4 GiB of 1 GiB; and 0. */
+START_TEST(actual_over_the_maximum_counts_as_the_maximum_and_0_is_unknown)
+{
+	struct host_vm *vm = host_vm(0), *nothing = host_vm(1);
+
+	vm->actual = 4 * GIB; /* of 1 GiB */
+	nothing->actual = 0;
+	host_up();
+	host_run(30 * SECOND);
+	ck_assert(host_item(vm)->sample.known & VM_ACTUAL);
+	ck_assert_uint_eq(host_item(vm)->sample.actual, PAGES(GIB));
+	ck_assert(!(host_item(nothing)->sample.known & VM_ACTUAL));
+	ck_assert_uint_eq(host_said("is said to have 4 GiB, more than its maximum 1 GiB"), 1);
+}
+END_TEST
+
+/* BR-12: a guest that told once that it had 3.66 GiB unused, and nothing since. */
+START_TEST(statistics_of_ten_minutes_ago_are_none_and_that_is_told_when_it_matters)
+{
+	struct host_vm *vm = host_vm(0);
+
+	vm->metadata = (struct hv_knobs){ .has_soft_limit = true, .soft_limit = 100 * MIB };
+	host_up();
+	host_run(5 * SECOND);
+	ck_assert(host_item(vm)->sample.known & VM_USABLE);
+	ck_assert(!host_item(vm)->sample.stale);
+	vm->driver = false; /* last_update stands still; the figures are as they were */
+	fake.excess = PAGES(600 * MIB);
+	host_run(600 * SECOND);
+	ck_assert(host_item(vm)->sample.stale);
+	ck_assert_uint_eq(host_said("is in excess of its soft limit and cannot be asked"), 1);
+}
+END_TEST
+
+/*
+ * BR-91: what writes a limit may block for as long as it likes. ballast lowers none; the one that
+ * it lifts is a call like others, on the VM's lane.
+ */
+START_TEST(lifting_a_limit_that_blocks_for_half_a_minute_costs_no_tick_and_no_other)
+{
+	struct host_vm *vm = host_vm(0), *other = host_vm(1);
+	unsigned int stats;
+	uint64_t ticks;
+
+	host.config.memtune_takeover = true;
+	host_up();
+	host_run(2 * SECOND);
+	ticks = fake.ticks;
+	stats = other->calls[HV_STATS];
+	vm->throttle = 512 * MIB;
+	vm->hangs = true;
+	host_run(30 * SECOND);
+	ck_assert_int_eq(host_state(vm), ENGINE_VM_NOT_ANSWERING);
+	ck_assert_uint_ge(fake.ticks, ticks + 29);
+	ck_assert_uint_ge(other->calls[HV_STATS], stats + 28);
+	host_wake(vm);
+	host_run(10 * SECOND);
+	ck_assert_int_ne(host_state(vm), ENGINE_VM_NOT_ANSWERING);
+	ck_assert_uint_eq(vm->calls[HV_UNTHROTTLE], 1);
+	ck_assert_uint_eq(vm->throttle, 0);
+}
+END_TEST
+
 int main(void)
 {
 	const TTest *const tests[] = {
@@ -557,6 +656,8 @@ int main(void)
 		device_without_driver_is_no_donor_and_becomes_one_when_the_driver_comes,
 		throttled_vm_is_shown_with_the_rate_and_one_alarm,
 		takeover_lifts_the_live_limit_once_and_only_in_act_mode,
+		takeover_lifts_the_limit_of_a_vm_without_a_balloon_too,
+		takeover_that_failed_is_tried_again_unless_it_cannot_be,
 		takeover_in_observe_mode_lifts_nothing,
 		job_that_statistics_tell_is_the_state_until_it_ends,
 		outgoing_vm_that_waits_for_its_end_is_migrating_and_not_incoming,
@@ -575,6 +676,9 @@ int main(void)
 		sleep_that_the_clock_does_not_show_is_told_by_the_shell,
 		lanes_are_not_late_for_the_time_that_the_host_slept,
 		reboot_drops_what_waits_and_counts_in_full,
+		actual_over_the_maximum_counts_as_the_maximum_and_0_is_unknown,
+		statistics_of_ten_minutes_ago_are_none_and_that_is_told_when_it_matters,
+		lifting_a_limit_that_blocks_for_half_a_minute_costs_no_tick_and_no_other,
 	};
 	Suite *suite = suite_create("kinds");
 	TCase *tc = tcase_create("kinds");

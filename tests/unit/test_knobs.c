@@ -398,6 +398,31 @@ START_TEST(newest_min_that_brings_the_sum_over_the_pool_is_refused_loudly)
 }
 END_TEST
 
+START_TEST(min_that_was_taken_while_the_pool_was_not_known_is_looked_at_once_it_is)
+{
+	const struct hv_knobs knobs = { .has_min = true, .min = 40 * GIB };
+	struct host_vm *a = host_vm(0), *b = host_vm(1);
+
+	a->maximum = b->maximum = 48 * GIB;
+	a->metadata = b->metadata = knobs;
+	host.config.pool_host = true;
+	host.host_error = -EIO;
+	host_up();
+	host_run(3 * SECOND);
+	ck_assert_uint_eq(host_item(a)->knobs.min, PAGES(40 * GIB));
+	ck_assert_uint_eq(host_item(b)->knobs.min, PAGES(40 * GIB));
+	host.host_error = 0; /* 64 GiB, and 2 GiB of them are the host's own */
+	host_run(12 * SECOND);
+	ck_assert_uint_eq(host_item(a)->knobs.min + host_item(b)->knobs.min, PAGES(40 * GIB));
+	/* Who has it keeps it, also while the pool is not known once more. */
+	host.host_error = -EIO;
+	host_run(12 * SECOND);
+	host.host_error = 0;
+	host_run(12 * SECOND);
+	ck_assert_uint_eq(host_item(a)->knobs.min + host_item(b)->knobs.min, PAGES(40 * GIB));
+}
+END_TEST
+
 START_TEST(min_of_a_group_counts_as_far_as_it_is_over_those_of_its_vms)
 {
 	struct core_group_knobs groups[] = {
@@ -576,6 +601,116 @@ START_TEST(what_was_to_be_set_is_not_once_the_configuration_only_observes)
 }
 END_TEST
 
+/* Not when the old ones were over: those may be an hour. */
+START_TEST(new_times_count_at_once)
+{
+	struct host_vm *vm = host_vm(0);
+	struct core_config config = host.config;
+	unsigned int stats, lists;
+
+	host.config.vm_us = host.config.resync_us = 600 * SECOND;
+	host_up();
+	host_run(3 * SECOND);
+	stats = vm->calls[HV_STATS];
+	lists = host.calls[HV_LIST];
+	host_run(20 * SECOND);
+	ck_assert_uint_eq(vm->calls[HV_STATS], stats);
+	ck_assert_uint_eq(host.calls[HV_LIST], lists);
+	config.resync_us = 5 * SECOND;
+	ck_assert_int_eq(core_set_config(host.core, host.now, &config), 0);
+	host_run(6 * SECOND);
+	ck_assert_uint_ge(vm->calls[HV_STATS], stats + 4);
+	ck_assert_uint_ge(host.calls[HV_LIST], lists + 1);
+}
+END_TEST
+
+START_TEST(new_period_is_for_those_whose_old_one_ballast_set)
+{
+	struct host_vm *off = host_vm(0), *own = host_vm(1), *same = host_vm(2);
+	struct core_config config;
+
+	off->period_s = 0;
+	own->period_s = 7;
+	same->period_s = 1; /* as ballast would have set it, and it did not */
+	host_up();
+	host_run(SECOND);
+	ck_assert_uint_eq(off->calls[HV_PERIOD], 1);
+	ck_assert_uint_eq(off->period_s, 1);
+	config = host.config;
+	config.stats_period_s = 3;
+	ck_assert_int_eq(core_set_config(host.core, host.now, &config), 0);
+	host_run(12 * SECOND);
+	ck_assert_uint_eq(off->calls[HV_PERIOD], 2);
+	ck_assert_uint_eq(off->period_s, 3);
+	ck_assert_uint_eq(own->calls[HV_PERIOD] + same->calls[HV_PERIOD], 0);
+
+	/* One that somebody else set since is left alone. */
+	off->period_s = 2;
+	host_event(HV_EVENT_CHANGED, off);
+	host_run(6 * SECOND);
+	config.stats_period_s = 4;
+	ck_assert_int_eq(core_set_config(host.core, host.now, &config), 0);
+	host_run(12 * SECOND);
+	ck_assert_uint_eq(off->calls[HV_PERIOD], 2);
+
+	/* And nothing is set where the new one only observes. */
+	config.stats_period_s = 5;
+	config.engine.act = false;
+	off->period_s = 0;
+	ck_assert_int_eq(core_set_config(host.core, host.now, &config), 0);
+	host_run(12 * SECOND);
+	ck_assert_uint_eq(off->calls[HV_PERIOD], 2);
+}
+END_TEST
+
+/* While its lane is busy wishes wait; what may be done when it is free again is what counts. */
+START_TEST(what_waits_for_a_lane_is_not_called_once_the_configuration_only_observes)
+{
+	struct host_vm *vm = host_vm(0);
+	struct core_config config;
+
+	vm->period_s = 0;
+	vm->throttle = 512 * MIB;
+	host.config.engine.act = false;
+	host.config.memtune_takeover = true;
+	host_up();
+	host_run(3 * SECOND);
+	vm->hangs = true;
+	host_run(2 * SECOND);
+	ck_assert(vm->busy);
+	config = host.config;
+	config.engine.act = true;
+	ck_assert_int_eq(core_set_config(host.core, host.now, &config), 0);
+	host_run(2 * SECOND); /* both are wished */
+	config.engine.act = false;
+	ck_assert_int_eq(core_set_config(host.core, host.now, &config), 0);
+	host_wake(vm);
+	host_run(12 * SECOND);
+	ck_assert_uint_eq(vm->calls[HV_PERIOD], 0);
+	ck_assert_uint_eq(vm->calls[HV_UNTHROTTLE], 0);
+
+	/* Nor those of a VM that is not managed any more. */
+	vm->hangs = true;
+	host_run(2 * SECOND);
+	config.engine.act = true;
+	ck_assert_int_eq(core_set_config(host.core, host.now, &config), 0);
+	host_run(2 * SECOND);
+	vm->metadata = (struct hv_knobs){ .has_manage = true, .manage = HV_MANAGE_OBSERVE };
+	host_event(HV_EVENT_CHANGED, vm);
+	host_wake(vm);
+	host_run(12 * SECOND);
+	ck_assert_uint_eq(vm->calls[HV_PERIOD], 0);
+	ck_assert_uint_eq(vm->calls[HV_UNTHROTTLE], 0);
+
+	/* They are wished anew where that is so again. */
+	vm->metadata.manage = HV_MANAGE_ACT;
+	host_event(HV_EVENT_CHANGED, vm);
+	host_run(12 * SECOND);
+	ck_assert_uint_eq(vm->calls[HV_PERIOD], 1);
+	ck_assert_uint_eq(vm->calls[HV_UNTHROTTLE], 1);
+}
+END_TEST
+
 int main(void)
 {
 	Suite *suite = suite_create("knobs");
@@ -595,12 +730,17 @@ int main(void)
 	tcase_add_test(tc, memtunes_soft_limit_is_rounded_up_to_pages);
 	tcase_add_test(tc, view_has_every_knob_with_its_source_and_warns_of_what_does_nothing);
 	tcase_add_test(tc, newest_min_that_brings_the_sum_over_the_pool_is_refused_loudly);
+	tcase_add_test(tc, min_that_was_taken_while_the_pool_was_not_known_is_looked_at_once_it_is);
 	tcase_add_test(tc, min_of_a_group_counts_as_far_as_it_is_over_those_of_its_vms);
 	tcase_add_test(tc, renamed_vm_loses_the_rule_of_its_name_and_who_has_the_name_gets_it);
 	tcase_add_test(tc, rename_is_enough_without_a_new_description);
 	tcase_add_test(tc, new_configuration_counts_at_once_for_vms_and_groups);
+	tcase_add_test(tc, new_times_count_at_once);
+	tcase_add_test(tc, new_period_is_for_those_whose_old_one_ballast_set);
 	tcase_add_test(tc, bad_new_configuration_changes_nothing);
 	tcase_add_test(tc, what_was_to_be_set_is_not_once_the_configuration_only_observes);
+	tcase_add_test(
+		tc, what_waits_for_a_lane_is_not_called_once_the_configuration_only_observes);
 	suite_add_tcase(suite, tc);
 	sr = srunner_create(suite);
 	srunner_set_tap(sr, "-");

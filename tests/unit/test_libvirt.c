@@ -222,6 +222,10 @@ START_TEST(active_domains_are_listed_with_their_states)
 }
 END_TEST
 
+/*
+ * BR-118: no call relies on a flag that would keep it from waiting, for it would wait all the same;
+ * and what a libvirt does not know falls back to the narrower call, once.
+ */
 START_TEST(states_are_read_one_by_one_where_there_is_no_bulk_and_it_is_said_once)
 {
 	struct hv_event event;
@@ -239,6 +243,26 @@ START_TEST(states_are_read_one_by_one_where_there_is_no_bulk_and_it_is_said_once
 	hv_event_clear(&event);
 	ck_assert_uint_eq(fake_count(FAKE_ALL_STATS), 1);
 	ck_assert_uint_eq(fake_count(FAKE_STATE), 4);
+}
+END_TEST
+
+START_TEST(states_that_cannot_be_read_one_by_one_are_no_list_of_nobody)
+{
+	struct hv_event event;
+
+	open_backend();
+	fake_fail(FAKE_ALL_STATS, VIR_ERR_NO_SUPPORT);
+	fake_fail(FAKE_STATE, VIR_ERR_OPERATION_TIMEOUT);
+	event = ask(HV_LIST, NULL);
+	ck_assert_int_eq(event.error, -ETIMEDOUT);
+	ck_assert(strstr(event.message, "reading a domain's state: made up"));
+	hv_event_clear(&event);
+	/* Those that have gone meanwhile are left out. */
+	fake_fail(FAKE_STATE, VIR_ERR_NO_DOMAIN);
+	event = ask(HV_LIST, NULL);
+	ck_assert_int_eq(event.error, 0);
+	ck_assert_uint_eq(event.listed.nr, 0);
+	hv_event_clear(&event);
 }
 END_TEST
 
@@ -324,6 +348,36 @@ START_TEST(a_libvirt_without_memory_parameters_has_the_limit_in_the_inactive_des
 	hv_event_clear(&event);
 	ck_assert_uint_eq(soft_limit(web), 2 * MIB);
 	ck_assert_uint_eq(fake_count(FAKE_PARAMETERS), 1);
+}
+END_TEST
+
+/* BR-99: no memory controller. memtune says nothing, the other sources hold, and targets are set.
+ */
+START_TEST(without_a_memory_controller_memtune_is_no_source_and_the_balloon_works)
+{
+	struct hv_event event;
+	struct hv_call call;
+
+	web->has_config_limit = true; /* and nobody can ask for it */
+	web->config_limit_kib = 4096;
+	strcpy(web->inside,
+		"<metadata><memory xmlns='urn:ballast:memory:1' soft-limit='3MiB'/></metadata>");
+	open_backend();
+	fake_fail(FAKE_PARAMETERS, VIR_ERR_OPERATION_UNSUPPORTED);
+	event = ask(HV_INFO, web);
+	ck_assert_int_eq(event.error, 0);
+	ck_assert(!event.info.memtune.has_soft_limit);
+	ck_assert_uint_eq(event.info.metadata.soft_limit, 3 * MIB);
+	ck_assert_ptr_nonnull(event.message);
+	hv_event_clear(&event);
+	event = ask(HV_INFO, web);
+	ck_assert_ptr_null(event.message);
+	hv_event_clear(&event);
+	call = make(HV_TARGET, web);
+	call.target = 128 * MIB;
+	call.ceiling = 256 * MIB;
+	ck_assert_int_eq(hv_libvirt.submit(hv, &call), 0);
+	expect_done(answer_to(call.token), 0);
 }
 END_TEST
 
@@ -561,6 +615,32 @@ START_TEST(knobs_go_into_the_live_element_and_the_stored_one_each_as_it_is)
 	expect_done(answer_to(call.token), 0);
 	ck_assert_str_eq(web->memory[0], "");
 	ck_assert_str_eq(web->memory[1], "");
+}
+END_TEST
+
+START_TEST(half_a_change_of_knobs_that_cannot_be_taken_back_is_said)
+{
+	struct hv_knobs_change change = { .set = { .has_low = true, .low = MIB } };
+	struct hv_call call;
+	struct hv_event event;
+
+	strcpy(web->memory[0], "<memory max='2GiB'/>");
+	strcpy(web->memory[1], "<memory max='4GiB'/>");
+	open_backend();
+	event = ask(HV_STATS, web); /* the worker is connected now */
+	hv_event_clear(&event);
+	fake_fail(FAKE_SET_METADATA, VIR_ERR_OPERATION_INVALID);
+	/* Looking it up, whether it is persistent, both elements, writing one: and back. */
+	fake_fail_nth(6);
+	call = make(HV_KNOBS, web);
+	call.change = &change;
+	ck_assert_int_eq(hv_libvirt.submit(hv, &call), 0);
+	event = answer_to(call.token);
+	ck_assert(fake_failed_nth());
+	ck_assert_int_eq(event.error, -ESRCH);
+	ck_assert(strstr(event.message, "could not be taken back; writing the metadata"));
+	ck_assert_str_eq(web->memory[1], "<memory max=\"4GiB\" low=\"1MiB\"/>");
+	hv_event_clear(&event);
 }
 END_TEST
 
@@ -1190,6 +1270,8 @@ START_TEST(a_throttle_is_lifted_live_where_the_configuration_has_the_limit_too)
 {
 	fake_lock();
 	web->persistent = true;
+	web->has_config_limit = true;
+	web->config_limit_kib = 4096;
 	db->persistent = false;
 	fake_unlock();
 	open_backend();
@@ -1197,6 +1279,29 @@ START_TEST(a_throttle_is_lifted_live_where_the_configuration_has_the_limit_too)
 	ck_assert_str_eq(fake_changes(), "lifted web;");
 	expect_done(ask(HV_UNTHROTTLE, db), -EOPNOTSUPP);
 	ck_assert_str_eq(fake_changes(), "lifted web;");
+}
+END_TEST
+
+/* It would be the soft limit that is gone, not the throttle alone. */
+START_TEST(a_throttle_that_is_the_only_soft_limit_is_not_lifted)
+{
+	struct hv_event event;
+
+	strcpy(web->inside, LIVE_LIMIT);
+	open_backend();
+	expect_done(ask(HV_UNTHROTTLE, web), -EOPNOTSUPP);
+	/* Nor where it cannot be read what the configuration says. */
+	fake_fail(FAKE_PERSISTENT, VIR_ERR_OPERATION_TIMEOUT);
+	expect_done(ask(HV_UNTHROTTLE, web), -ETIMEDOUT);
+	fake_fail(FAKE_PERSISTENT, 0);
+	fake_fail(FAKE_PARAMETERS, VIR_ERR_OPERATION_TIMEOUT);
+	fake_fail(FAKE_XML_INACTIVE, VIR_ERR_OPERATION_TIMEOUT);
+	expect_done(ask(HV_UNTHROTTLE, web), -ETIMEDOUT);
+	fake_fail(FAKE_PARAMETERS, 0);
+	ck_assert_str_eq(fake_changes(), "");
+	event = ask(HV_INFO, web);
+	ck_assert_uint_eq(event.info.memtune.soft_limit, MIB);
+	hv_event_clear(&event);
 }
 END_TEST
 
@@ -1287,22 +1392,26 @@ int main(void)
 		tc, a_libvirt_without_jobs_says_so_once_and_statistics_are_read_all_the_same);
 	tcase_add_test(tc, no_target_is_set_while_a_job_runs_but_for_a_backup);
 	tcase_add_test(tc, a_throttle_is_lifted_live_where_the_configuration_has_the_limit_too);
+	tcase_add_test(tc, a_throttle_that_is_the_only_soft_limit_is_not_lifted);
 	tcase_add_test(tc, job_events_ask_to_look_anew);
 	tcase_add_test(tc, states_that_are_too_much_for_one_message_are_read_one_by_one);
 	tcase_add_test(tc, jobs_that_show_in_a_state_are_listed);
 	tcase_add_test(tc, all_uris_of_libvirt_are_taken_but_xens);
 	tcase_add_test(tc, active_domains_are_listed_with_their_states);
 	tcase_add_test(tc, states_are_read_one_by_one_where_there_is_no_bulk_and_it_is_said_once);
+	tcase_add_test(tc, states_that_cannot_be_read_one_by_one_are_no_list_of_nobody);
 	tcase_add_test(tc, no_domains_is_a_list_too);
 	tcase_add_test(tc, processes_are_those_of_the_last_list);
 	tcase_add_test(tc, the_soft_limit_is_the_inactive_configurations_else_the_live_one);
 	tcase_add_test(
 		tc, a_libvirt_without_memory_parameters_has_the_limit_in_the_inactive_description);
+	tcase_add_test(tc, without_a_memory_controller_memtune_is_no_source_and_the_balloon_works);
 	tcase_add_test(tc, a_limit_that_cannot_be_read_is_not_taken_for_none);
 	tcase_add_test(tc, metadata_and_its_problems_are_told);
 	tcase_add_test(tc, a_description_that_is_garbage_is_an_error);
 	tcase_add_test(tc, statistics_are_bytes_and_unknown_ones_are_not_known);
 	tcase_add_test(tc, knobs_go_into_the_live_element_and_the_stored_one_each_as_it_is);
+	tcase_add_test(tc, half_a_change_of_knobs_that_cannot_be_taken_back_is_said);
 	tcase_add_test(tc, knobs_of_a_transient_domain_are_live_only);
 	tcase_add_test(tc, the_period_is_set_live);
 	tcase_add_test(tc, the_ceiling_is_recorded_before_the_target_and_only_when_it_is_another);

@@ -12,22 +12,15 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-static char proc[] = "/tmp/ballast-managers-XXXXXX";
+#include "tests/unit/scratch.h"
+
+static char proc[SCRATCH_PATH];
 static unsigned int next_pid;
 
 static void setup(void)
 {
-	strcpy(proc + strlen(proc) - 6, "XXXXXX");
-	ck_assert_ptr_nonnull(mkdtemp(proc));
+	scratch_new(proc);
 	next_pid = 100;
-}
-
-static void teardown(void)
-{
-	char command[200];
-
-	snprintf(command, sizeof(command), "rm -rf '%s'", proc);
-	ck_assert_int_eq(system(command), 0);
 }
 
 /* Arguments with | between them. */
@@ -108,12 +101,13 @@ int main(void)
 	SRunner *sr;
 	int failed;
 
-	tcase_add_checked_fixture(tc, setup, teardown);
+	tcase_add_checked_fixture(tc, setup, NULL);
 	tcase_add_loop_test(tc, another_manager_is_known_by_its_program, 0,
 		sizeof(commands) / sizeof(commands[0]));
 	tcase_add_test(tc, what_is_in_proc_and_no_process_is_passed_over);
 	tcase_add_test(tc, without_proc_it_is_not_known);
 	suite_add_tcase(suite, tc);
+	scratch_begin();
 	sr = srunner_create(suite);
 	srunner_set_tap(sr, "-");
 	srunner_run_all(sr, CK_SILENT);

@@ -12,9 +12,11 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "tests/unit/scratch.h"
+
 #define UUID "6ba7b810-9dad-11d1-80b4-00c04fd430c8"
 
-static char dir[] = "/tmp/ballast-pauses-XXXXXX", path[sizeof(dir) + 16];
+static char dir[SCRATCH_PATH], path[sizeof(dir) + 16];
 static struct core *core;
 static char why[300];
 
@@ -31,8 +33,7 @@ static struct core *new_core(void)
 
 static void setup(void)
 {
-	strcpy(dir + strlen(dir) - 6, "XXXXXX");
-	ck_assert_ptr_nonnull(mkdtemp(dir));
+	scratch_new(dir);
 	snprintf(path, sizeof(path), "%s/" PAUSES_FILE, dir);
 	core = new_core();
 	why[0] = '\0';
@@ -41,8 +42,6 @@ static void setup(void)
 static void teardown(void)
 {
 	core_free(core);
-	unlink(path);
-	rmdir(dir);
 }
 
 static void put(const char *text, size_t length)
@@ -171,6 +170,7 @@ int main(void)
 	tcase_add_test(tc, a_file_that_cannot_be_read_pauses_everything);
 	tcase_add_test(tc, a_file_that_is_far_too_large_pauses_everything);
 	suite_add_tcase(suite, tc);
+	scratch_begin();
 	sr = srunner_create(suite);
 	srunner_set_tap(sr, "-");
 	srunner_run_all(sr, CK_SILENT);

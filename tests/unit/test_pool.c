@@ -11,24 +11,17 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "tests/unit/scratch.h"
+
 #define KIB UINT64_C(1024)
 #define GIB (UINT64_C(1) << 30)
 
-static char path[] = "/tmp/ballast-test-pool-XXXXXX";
+static char folder[SCRATCH_PATH], path[SCRATCH_PATH + 8];
 
 static void setup(void)
 {
-	int fd;
-
-	strcpy(path + sizeof(path) - 7, "XXXXXX");
-	fd = mkstemp(path);
-	ck_assert_int_ge(fd, 0);
-	close(fd);
-}
-
-static void teardown(void)
-{
-	unlink(path);
+	scratch_new(folder);
+	snprintf(path, sizeof(path), "%s/file", folder);
 }
 
 static void put_bytes(const char *text, size_t length)
@@ -257,7 +250,7 @@ int main(void)
 	SRunner *sr;
 	int failed;
 
-	tcase_add_checked_fixture(tc, setup, teardown);
+	tcase_add_checked_fixture(tc, setup, NULL);
 	tcase_add_test(tc, meminfo_is_read_by_name_in_any_order_and_line_ending);
 	tcase_add_test(tc, size_without_unit_is_kib);
 	tcase_add_test(tc, memory_that_is_free_is_not_looked_at);
@@ -270,6 +263,7 @@ int main(void)
 	tcase_add_test(tc, pressure_trigger_is_written);
 	tcase_add_test(tc, kernel_without_pressure_figures_is_told);
 	suite_add_tcase(suite, tc);
+	scratch_begin();
 	sr = srunner_create(suite);
 	srunner_set_tap(sr, "-");
 	srunner_run_all(sr, CK_SILENT);

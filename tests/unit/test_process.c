@@ -6,7 +6,6 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <ftw.h>
 #include <inttypes.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -18,6 +17,7 @@
 #include <check.h>
 
 #include "hv/libvirt/smaps.h"
+#include "tests/unit/scratch.h"
 
 #define KIB    1024ULL
 #define MIB    (1024 * KIB)
@@ -26,7 +26,7 @@
 #define UUID_A "00000000-0000-0000-0000-00000000000a"
 #define UUID_B "00000000-0000-0000-0000-00000000000b"
 
-static char proc[64], cgroups[80];
+static char proc[SCRATCH_PATH], cgroups[SCRATCH_PATH + 16];
 static struct processes *p;
 static struct hv_uuid a, b;
 
@@ -125,8 +125,7 @@ static void drop_file(const char *name)
 
 static void setup(void)
 {
-	strcpy(proc, "/tmp/ballast-process-XXXXXX");
-	ck_assert_ptr_nonnull(mkdtemp(proc));
+	scratch_new(proc);
 	snprintf(cgroups, sizeof(cgroups), "%s/cgroup-root", proc);
 	put("meminfo", "MemTotal: 16384 kB\nSwapTotal:       1024 kB\n");
 	ck_assert_int_eq(hv_uuid_parse(UUID_A, &a), 0);
@@ -136,15 +135,9 @@ static void setup(void)
 	processes_set_maximum(p, &a, 1024 * MIB);
 }
 
-static int unlink_it(const char *path, const struct stat *st, int type, struct FTW *ftw)
-{
-	return remove(path);
-}
-
 static void teardown(void)
 {
 	processes_free(p);
-	nftw(proc, unlink_it, 8, FTW_DEPTH | FTW_PHYS);
 }
 
 /* The figures of the only VM, and whether there is something to do. */
@@ -464,6 +457,59 @@ START_TEST(a_hierarchy_of_v1_says_it_in_its_soft_limit)
 }
 END_TEST
 
+/* BR-99: the files of a cgroup without the memory controller. */
+START_TEST(cgroup_without_its_memory_files_throttles_nobody)
+{
+	make_process(7, UUID_A, 50);
+	make_folder("cgroup-root");
+	make_folder("cgroup-root/machine.slice");
+	put("cgroup-root/machine.slice/cgroup.controllers", "cpu io pids\n");
+	put("7/cgroup", "0::/machine.slice\n");
+	ck_assert_uint_eq(look(1).throttle, 0);
+}
+END_TEST
+
+/*
+ * BR-142: 9223372036854771712 is no limit, and of those above it the least counts. What limits the
+ * machine's slice is the operator's, and no knob of ours: it is shown and never written.
+ */
+START_TEST(least_limit_above_counts_and_the_huge_one_is_none)
+{
+	make_process(7, UUID_A, 50);
+	make_folder("cgroup-root");
+	make_folder("cgroup-root/memory");
+	make_folder("cgroup-root/memory/machine");
+	make_folder("cgroup-root/memory/machine/web");
+	put("cgroup-root/memory/machine/memory.soft_limit_in_bytes", "8589934592\n");
+	put("cgroup-root/memory/machine/web/memory.soft_limit_in_bytes", "9223372036854771712\n");
+	put("7/cgroup", "4:memory:/machine/web\n");
+	ck_assert_uint_eq(look(1).throttle, UINT64_C(8589934592));
+	put("cgroup-root/memory/machine/web/memory.soft_limit_in_bytes", "17179869184\n");
+	ck_assert_uint_eq(look(6 * SECOND).throttle, UINT64_C(8589934592));
+	put("cgroup-root/memory/machine/web/memory.soft_limit_in_bytes", "4294967296\n");
+	ck_assert_uint_eq(look(12 * SECOND).throttle, UINT64_C(4294967296));
+}
+END_TEST
+
+/* BR-11: 9 GiB of the counters of dead groups in a group that uses 600 MiB. They are not read. */
+START_TEST(usage_is_that_of_the_process_whatever_the_cgroups_counters_say)
+{
+	struct hv_process vm, before;
+
+	make_process(7, UUID_A, 50);
+	before = look(1);
+	make_v2("max", 0);
+	put("cgroup-root/machine.slice/qemu-1-web.scope/libvirt/memory.current", "629145600\n");
+	put("cgroup-root/machine.slice/qemu-1-web.scope/libvirt/memory.stat",
+		"total_inactive_anon 4831838208\ntotal_active_anon 4831838208\n"
+		"total_unevictable 0\n");
+	vm = look(6 * SECOND);
+	ck_assert(vm.known && before.known);
+	ck_assert_uint_eq(vm.resident, before.resident);
+	ck_assert_uint_eq(vm.swapped, before.swapped);
+}
+END_TEST
+
 START_TEST(garbage_for_a_cgroup_throttles_nobody)
 {
 	static const char *const garbage[] = { "", "\n", ":", "::", "0::", "0::\n0::x", "0:memory",
@@ -653,6 +699,9 @@ int main(void)
 	tcase_add_test(tc, a_finite_memory_high_above_the_process_is_told_with_its_events);
 	tcase_add_test(tc, no_limit_and_no_cgroup_throttle_nobody);
 	tcase_add_test(tc, a_hierarchy_of_v1_says_it_in_its_soft_limit);
+	tcase_add_test(tc, cgroup_without_its_memory_files_throttles_nobody);
+	tcase_add_test(tc, least_limit_above_counts_and_the_huge_one_is_none);
+	tcase_add_test(tc, usage_is_that_of_the_process_whatever_the_cgroups_counters_say);
 	tcase_add_test(tc, garbage_for_a_cgroup_throttles_nobody);
 	tcase_add_test(tc, a_process_that_was_started_anew_has_another_start_time);
 	tcase_add_test(tc, there_must_be_a_proc);
@@ -664,6 +713,7 @@ int main(void)
 	tcase_add_test(tc, long_names_in_smaps_are_one_line);
 	tcase_add_test(tc, a_status_without_its_figures_is_refused);
 	suite_add_tcase(suite, tc);
+	scratch_begin();
 	runner = srunner_create(suite);
 	srunner_set_tap(runner, "-");
 	srunner_run_all(runner, CK_SILENT);

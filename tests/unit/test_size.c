@@ -15,14 +15,14 @@ static const struct {
 	int error;
 	uint64_t bytes;
 } cases[] = {
-	/* M and MB are two things. */
+	/* BR-03: M and MB are two things. */
 	{ "16384M", 0, UINT64_C(17179869184) },
 	{ "16384MiB", 0, UINT64_C(17179869184) },
 	{ "16384mib", 0, UINT64_C(17179869184) },
 	{ "16384MB", 0, UINT64_C(16384000000) },
 	{ "16384mb", 0, UINT64_C(16384000000) },
 	{ "16384", -EINVAL, 0 },
-	/* The table of units. */
+	/* BR-04: the table of units. */
 	{ "1KB", 0, 1000 },
 	{ "1kb", 0, 1000 },
 	{ "1k", 0, 1024 },
@@ -62,6 +62,13 @@ static const struct {
 	{ "-1M", -EINVAL, 0 },
 	{ "+1M", -EINVAL, 0 },
 	{ "on", -EINVAL, 0 },
+	{ "max", -EINVAL, 0 },
+	{ "none", -EINVAL, 0 },
+	{ "2X", -EINVAL, 0 },
+	{ "2 XiB", -EINVAL, 0 },
+	{ "2GiBs", -EINVAL, 0 },
+	{ "2GiB", 0, UINT64_C(2147483648) },
+	{ "2Gi", -EINVAL, 0 },
 	{ "M", -EINVAL, 0 },
 	{ "1.5G", -EINVAL, 0 },
 	{ "1,5G", -EINVAL, 0 },
@@ -76,6 +83,7 @@ static const struct {
 	{ "18014398509481984KiB", -ERANGE, 0 },
 	{ "15EiB", 0, UINT64_C(15) << 60 },
 	{ "16EiB", -ERANGE, 0 },
+	{ "99999999999T", -ERANGE, 0 },
 	{ "100000000000000000000000b", -ERANGE, 0 },
 	{ "100000000000000000000000", -EINVAL, 0 },
 	{ "100000000000000000000000xyz", -EINVAL, 0 },
@@ -106,6 +114,12 @@ START_TEST(error_names_the_suffix_to_use)
 		strstr(size_parse_error("1.5G", -EINVAL, buf, sizeof(buf)), "fraction"));
 	ck_assert_ptr_nonnull(
 		strstr(size_parse_error("16E", -ERANGE, buf, sizeof(buf)), "overflow"));
+	ck_assert_ptr_nonnull(
+		strstr(size_parse_error("2X", -EINVAL, buf, sizeof(buf)), "unknown unit"));
+	ck_assert_ptr_nonnull(
+		strstr(size_parse_error("max", -EINVAL, buf, sizeof(buf)), "'max' is no size"));
+	ck_assert_ptr_nonnull(
+		strstr(size_parse_error("99999999999T", -ERANGE, buf, sizeof(buf)), "overflow"));
 	/* Cut, never written over the end. */
 	memset(buf, 'x', sizeof(buf));
 	size_parse_error("16384", -EINVAL, buf, 8);
@@ -131,6 +145,23 @@ static const struct {
 	{ UINT64_C(1) << 60, "1 EiB", "1EiB" },
 	{ UINT64_MAX, "15.99 EiB", "18446744073709551615b" },
 };
+
+START_TEST(amount_over_a_pebibyte_is_refused)
+{
+	uint64_t bytes = 7;
+	char why[160];
+
+	ck_assert_int_eq(size_parse_amount("1PiB", &bytes), 0);
+	ck_assert_uint_eq(bytes, SIZE_AMOUNT_MAX);
+	ck_assert_int_eq(size_parse_amount("1125899906842625b", &bytes), -E2BIG);
+	ck_assert_int_eq(size_parse_amount("9EiB", &bytes), -E2BIG);
+	ck_assert_int_eq(size_parse_amount("99EiB", &bytes), -ERANGE);
+	ck_assert_int_eq(size_parse_amount("9", &bytes), -EINVAL);
+	ck_assert_uint_eq(bytes, SIZE_AMOUNT_MAX);
+	ck_assert_str_eq(size_parse_error("2PiB", -E2BIG, why, sizeof(why)),
+		"'2PiB' is more than 1 PiB, the most that is taken");
+}
+END_TEST
 
 START_TEST(size_is_printed_in_binary_units)
 {
@@ -166,6 +197,7 @@ int main(void)
 	tcase_add_test(tc, error_names_the_suffix_to_use);
 	tcase_add_loop_test(
 		tc, size_is_printed_in_binary_units, 0, sizeof(formats) / sizeof(formats[0]));
+	tcase_add_test(tc, amount_over_a_pebibyte_is_refused);
 	tcase_add_test(tc, negative_amounts_have_a_sign);
 	suite_add_tcase(suite, tc);
 	sr = srunner_create(suite);

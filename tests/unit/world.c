@@ -6,6 +6,16 @@
 #include <assert.h>
 #include <string.h>
 
+const struct memcg_knobs none = { PAGES_UNLIMITED, 0, 0, PAGES_UNLIMITED };
+
+struct memcg_knobs soft(uint64_t pages)
+{
+	struct memcg_knobs k = none;
+
+	k.soft_limit = pages;
+	return k;
+}
+
 void world_config(struct engine_config *ret_config)
 {
 	engine_config_default(ret_config);

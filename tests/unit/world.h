@@ -49,6 +49,9 @@ struct world {
 	size_t nr_events;
 };
 
+extern const struct memcg_knobs none;	 /* no limit, and nothing protected */
+struct memcg_knobs soft(uint64_t pages); /* a soft limit, and nothing else */
+
 void world_config(struct engine_config *ret_config); /* act, a floor of 10 %, no margin */
 void world_open(struct world *w, const struct engine_config *config, uint64_t pool);
 void world_close(struct world *w);

@@ -1,0 +1,36 @@
+# SPDX-License-Identifier: LGPL-2.1-or-later
+# shellcheck shell=bash
+# Fuzzing, and ./dev soak's longer runs of it and of the mutants. Needs lib.sh, build.sh, results.sh.
+
+# fuzz_results SECONDS: a result for each target, so many seconds each.
+fuzz_results() {
+	local line status=0
+	build_bootstrap
+	build_configure plain
+	builddir=$ROOT/build/plain bash "$ROOT/tests/fuzz/fuzz.sh" "$1" >"$PART.tap" || status=$?
+	cat "$PART.tap"
+	while read -r line; do
+		case $line in
+		"ok "*) result PASS "${line#ok * - }" ;;
+		"not ok "*) result FAIL "${line#not ok * - }" ;;
+		esac
+	done <"$PART.tap"
+	return $status
+}
+
+# soak_fuzz MINUTES: of all targets together. What was found stays in build/plain/fuzz/NAME.
+soak_fuzz() {
+	local targets
+	install_for build fuzz
+	targets=$(find "$ROOT/tests/fuzz" -name 'fuzz_*.c' | wc -l)
+	results_begin
+	part fuzz $(($1 * 60 + 300)) fuzz_results $(($1 * 60 / targets))
+	cat "$PART.tap"
+	results_end
+}
+
+# soak_mutate MINUTES
+soak_mutate() {
+	install_for build
+	bash "$ROOT/tests/mutate.sh" --minutes "$1"
+}

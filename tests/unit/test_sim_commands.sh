@@ -1,0 +1,103 @@
+#!/bin/bash
+# SPDX-License-Identifier: LGPL-2.1-or-later
+# The command lines of ballast-sim: every mistake in a scenario or recording is told with file and
+# line, and with what to do.
+set -uo pipefail
+builddir=$(cd "${builddir:-.}" && pwd)
+scenarios=$(cd "${srcdir:-.}/tests/scenarios" && pwd)
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+cd "$work" || exit 1
+number=0
+
+# check NAME STATUS WORDS COMMAND...: it ends with that status and says the words.
+check() {
+	local name=$1 status=$2 words=$3 said got
+	shift 3
+	said=$("$@" 2>&1)
+	got=$?
+	number=$((number + 1))
+	if [ "$got" -eq "$status" ] && [[ $said == *"$words"* ]]; then
+		echo "ok $number - $name"
+	else
+		echo "not ok $number - $name"
+		printf '# status %s, wanted %s and "%s"\n' "$got" "$status" "$words"
+		printf '%s\n' "$said" | head -n 5 | sed 's/^/# /'
+	fi
+}
+
+sim=$builddir/ballast-sim
+
+# mistake NAME WORDS LINE...: the scenario of those lines is refused with the words; exit status 1.
+mistake() {
+	local name=$1 words=$2
+	shift 2
+	printf '%s\n' "$@" >s.sim
+	check "$name" 1 "$words" "$sim" run s.sim
+}
+vm=("[vm web]" "memory = 1GiB" "group = /prod/web")
+
+mistake unknown_section_is_refused "s.sim:1: there is no section [hots]; did you mean [host]?" \
+	"[hots]" "memory = 8GiB" "${vm[@]}"
+mistake unknown_section_without_keys_is_refused "s.sim:2: there is no section [nonsense]; write [scenario]" \
+	"[scenario]" "[nonsense]" "${vm[@]}"
+mistake key_before_any_section_is_refused "s.sim:1: 'length' stands before any section; begin with [scenario]" \
+	"length = 5s" "${vm[@]}"
+mistake unknown_key_of_a_scenario_is_refused "s.sim:2: a scenario has no 'lenght'" \
+	"[scenario]" "lenght = 5s" "${vm[@]}"
+mistake operator_asks_nobody_that_is_there \
+	"s.sim:2: there is no VM or group 'wbe' in this scenario; write the name of a [vm NAME], or the path" \
+	"[operator]" "at 5s = reclaim 1GiB of wbe" "${vm[@]}"
+mistake operator_releases_nobody_that_is_there "s.sim:2: there is no VM or group '/pro'" \
+	"[operator]" "at 5s = release /pro" "${vm[@]}"
+mistake operator_pauses_nobody_that_is_there "s.sim:2: there is no VM 'wbe'" \
+	"[operator]" "at 5s = pause wbe" "${vm[@]}"
+mistake operator_cannot_pause_a_group "s.sim:3: there is no VM '/prod' in this scenario" \
+	"[operator]" "at 1s = pause" "at 5s = resume /prod" "${vm[@]}"
+mistake operator_does_nothing_else "s.sim:2: 'nap' is nothing that an operator does" \
+	"[operator]" "at 5s = nap" "${vm[@]}"
+printf '%s\n' "[operator]" "at 1s = pause web" "at 2s = resume web" "at 3s = reclaim 1MiB of /prod/web" \
+	"at 4s = release /prod" "at 5s = release web" "[group /other]" "min = 1MiB" "[operator]" \
+	"at 6s = reclaim 1MiB of /other" "${vm[@]}" >s.sim
+check operator_names_vms_groups_and_those_above_them 0 "" "$sim" run s.sim
+mistake length_of_no_time_is_refused "s.sim:2: length: nothing happens in no time; write for example 60s" \
+	"[scenario]" "length = 0s" "${vm[@]}"
+mistake vm_without_memory_is_refused "s.sim:1: VM web has no memory; write memory = SIZE" \
+	"[vm web]" "hot = 1MiB"
+mistake vm_that_uses_more_than_it_has_is_refused "at the start (fixed, hot, idle, hot-cache, cache and free) and has memory = 1 GiB" \
+	"${vm[@]}" "hot = 2GiB"
+mistake scenario_without_a_vm_is_refused "s.sim: there is no VM; write a section [vm NAME]" "[host]"
+mistake amount_over_a_pebibyte_is_refused "s.sim:2: '2PiB' is more than 1 PiB" \
+	"[vm web]" "memory = 2PiB"
+mistake operator_asks_for_no_more_than_a_pebibyte "s.sim:2: '1025TiB' is more than 1 PiB" \
+	"[operator]" "at 5s = reclaim 1025TiB" "${vm[@]}"
+mistake group_twice_is_refused "s.sim:2: there is a group /a already" "[group /a]" "[group /a]" "${vm[@]}"
+mistake name_of_a_vm_does_not_speak_to_the_terminal "'e\\u009bvil.' cannot be" \
+	$'[vm e\xc2\x9bvil.]' "memory = 1GiB"
+printf '%s\n' $'[vm e\xc2\x9b\xe2\x80\xaevil]' "memory = 1GiB" >s.sim
+check table_does_not_speak_to_the_terminal 0 'e\u009b\u202evil' "$sim" run s.sim
+mapfile -t lines < <(for i in $(seq 33); do echo "[x$i]"; done)
+mistake mistakes_beyond_twenty_are_counted "and 13 more mistakes, which are not shown" "${lines[@]}"
+
+check recording_that_is_none_says_so 1 "s.sim:1: this is no recording of ballast: its header is no JSON" \
+	"$sim" replay s.sim
+check recording_that_is_not_there_says_so 1 "ballast-sim: none: No such file" "$sim" replay none
+check folder_is_no_recording 1 "ballast-sim: .: Is a directory" "$sim" replay .
+: >empty
+check empty_file_is_no_recording 1 "empty:1: this is no recording of ballast: it has no header" \
+	"$sim" replay empty
+"$sim" run --quiet --record good "$scenarios/minimum_holds_under_any_need.sim" >/dev/null
+{
+	cat good
+	echo '{"now":x}'
+} >broken
+check line_that_is_no_json_says_so 1 ": the line is no JSON: " "$sim" replay broken
+sed 's/,"next":[0-9]*}$/}/' good >other
+check difference_is_told_in_words 1 "recorded was when something comes" "$sim" replay other
+{
+	head -n 2 good
+	echo '{"now":99999999,"error":-22}'
+} >other
+check error_that_differs_is_told_in_words 1 'the tick'\''s error is "none", recorded was "Invalid argument"' \
+	"$sim" replay other
+echo "1..$number"
