@@ -14,8 +14,10 @@ on_second() {
 		"$@"
 	)
 }
+# What came there by migration has the paths of where it was made.
 end_second() {
 	lab_open "$SECOND"
+	lab_virsh destroy batch >/dev/null 2>&1 || true
 	lab_down
 }
 is_connected() {
