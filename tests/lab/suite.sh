@@ -28,7 +28,7 @@ suite_all() {
 }
 
 suite_lab_lane() {
-	part system 330 suite_system
+	part system 660 suite_system
 }
 
 # Budgets: builds and coverage 160 in all, unit 160, contract and scenarios 120; lint and distcheck
@@ -59,7 +59,7 @@ suite_one() {
 	case $1 in
 	system)
 		build_programs
-		part system 330 suite_system
+		part system 660 suite_system
 		;;
 	*)
 		build plain

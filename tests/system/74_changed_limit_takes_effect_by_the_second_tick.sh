@@ -33,11 +33,7 @@ uptime_us() {
 	awk '{ printf "%.0f\n", $1 * 1000000 }' /proc/uptime
 }
 
-RECORD=$LAB/limits.record
-rm -f "$RECORD"
-squeeze_pool
-daemon_start --record "$RECORD"
-wait_for 20 sampling
+begin
 mark=$(log_mark)
 guest web grow 70 "$STORY_RATE"
 wait_for 30 cut_begun batch "$mark"

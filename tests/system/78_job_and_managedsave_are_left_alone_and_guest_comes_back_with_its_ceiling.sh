@@ -14,11 +14,8 @@ in_job() {
 	[ "$(vm batch state)" = "snapshot job" ]
 }
 
-refill
-squeeze_pool
-daemon_start
-wait_for 20 sampling
-squeeze 60
+begin
+squeeze 70
 expect "batch was cut" "$(guest_actual batch)" -lt "${STORY_MIB[batch]}"
 
 lab_virsh snapshot-create-as batch lab --no-metadata --live --diskspec vda,snapshot=no \
