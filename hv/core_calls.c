@@ -117,11 +117,6 @@ static struct core_vm *next_ready(const struct core *core)
 	return core->ready_urgent ? core->ready_urgent : core->ready_normal;
 }
 
-static struct core_slot *free_slot(const struct core *core)
-{
-	return core_slot_find((struct core *)core, 0);
-}
-
 static size_t out(const struct core *core)
 {
 	size_t nr = 0;
@@ -190,11 +185,12 @@ static void submit_readings(struct core *core, uint64_t now, size_t *nr)
 
 static void submit_lanes(struct core *core, uint64_t now, size_t *nr)
 {
+	struct core_slot *slot;
 	struct core_vm *vm;
 
-	while (may_call(core) && (vm = next_ready(core))) {
+	while (may_call(core) && (slot = core_slot_find(core, 0)) && (vm = next_ready(core))) {
 		if (lane_next(&vm->lane, now, core->next_token, &core->calls[*nr])) {
-			*free_slot(core) = (struct core_slot){
+			*slot = (struct core_slot){
 				.token = core->next_token++,
 				.vm = vm,
 				.life = vm->life,

@@ -2,7 +2,7 @@
 # shellcheck shell=bash
 # A snapshot job on batch, which takes as long as the test wants: the process that writes its file is
 # stopped. Then a managedsave in the middle of a cut, and the start from it.
-. "$(dirname "$0")/common.sh"
+. "$(dirname "$0")/../common.sh"
 
 writer() {
 	pgrep -f "libvirt_iohelper.*$LAB/batch.memory"

@@ -3,7 +3,7 @@
 # Two libvirtds that take themselves for two hosts, with a ballastd each: batch, cut on the first,
 # moves to the second. Before, the second libvirtd goes and comes back while it has no guests. The
 # guest is left on the second, which ends with this case.
-. "$(dirname "$0")/common.sh"
+. "$(dirname "$0")/../common.sh"
 
 FIRST=$LAB
 SECOND=$LAB/second

@@ -2,7 +2,7 @@
 # shellcheck shell=bash
 # libvirtd is killed with -9 after the first balloon command, and started again: the guests run on,
 # and only batch, which is in excess, gives.
-. "$(dirname "$0")/common.sh"
+. "$(dirname "$0")/../common.sh"
 
 is_connected() {
 	[ "$(ctl status --format json | jq .connected)" = "$1" ]
