@@ -59,7 +59,7 @@ suite_one() {
 	case $1 in
 	system)
 		build_programs
-		part system 660 suite_system
+		part system 400 suite_system
 		;;
 	*)
 		build plain
