@@ -389,7 +389,7 @@ static int do_reclaim(void *ctx, struct control_client *client, struct json_obje
 	if (!status.act)
 		return control_fail(error, CONTROL_OBSERVE,
 			"the daemon only observes and asks nobody for memory; set mode = act in "
-			"[ballastd] and restart it");
+			"[ballastd] and reload it");
 	if (core_paused(core))
 		return control_fail(error, CONTROL_PAUSED,
 			"everything is paused and nobody is asked for memory; ballastctl resume "
