@@ -11,33 +11,14 @@
 
 static struct world w;
 
-static void setup_pool(uint64_t pool)
-{
-	struct engine_config config;
-
-	world_config(&config);
-	world_open(&w, &config, pool);
-}
-
 static void teardown(void)
 {
 	world_close(&w);
 }
 
-/* batch over its soft limit, web under its, spare without. Pool 1000 MiB: low 50, high 80. */
-static void three_guests(uint64_t batch, uint64_t web, uint64_t spare)
-{
-	struct memcg_knobs b = soft(MIB(100)), s = soft(MIB(500));
-
-	setup_pool(MIB(1000));
-	world_add(&w, 2, MEMCG_ROOT_ID, MIB(500), batch, &b);
-	world_add(&w, 3, MEMCG_ROOT_ID, MIB(500), web, &s);
-	world_add(&w, 4, MEMCG_ROOT_ID, MIB(500), spare, &none);
-}
-
 START_TEST(nobody_is_asked_while_free_is_at_wm_low)
 {
-	three_guests(MIB(350), MIB(300), MIB(300)); /* free 50 MiB: exactly wm_low */
+	world_three_guests(&w, MIB(350), MIB(300), MIB(300)); /* free 50 MiB: exactly wm_low */
 	world_ticks(&w, 20);
 	ck_assert_uint_eq(world_vm(&w, 2)->commands, 0);
 	ck_assert_uint_eq(world_vm(&w, 4)->commands, 0);
@@ -49,7 +30,7 @@ END_TEST
 
 START_TEST(guest_under_soft_limit_keeps_all_while_another_is_in_excess)
 {
-	three_guests(MIB(360), MIB(320), MIB(300)); /* free 20: need 60 */
+	world_three_guests(&w, MIB(360), MIB(320), MIB(300)); /* free 20: need 60 */
 	world_ticks(&w, 100);
 	ck_assert_int_ge(world_free(&w), (int64_t)MIB(79));
 	ck_assert_int_le(world_free(&w), (int64_t)MIB(82));
@@ -61,7 +42,8 @@ END_TEST
 
 START_TEST(second_pass_takes_from_those_without_limit_only_what_excess_cannot_cover)
 {
-	three_guests(MIB(150), MIB(400), MIB(430)); /* need 60: 50 of batch, 10 of spare */
+	world_three_guests(
+		&w, MIB(150), MIB(400), MIB(430)); /* need 60: 50 of batch, 10 of spare */
 	world_ticks(&w, 100);
 	ck_assert_uint_le(world_usage(world_vm(&w, 2)), MIB(101));
 	ck_assert_uint_ge(world_usage(world_vm(&w, 2)), MIB(100));
@@ -73,7 +55,7 @@ END_TEST
 
 START_TEST(a_cut_that_came_is_loosened_to_the_ceiling_of_a_vm_not_in_excess)
 {
-	three_guests(MIB(150), MIB(400), MIB(430));
+	world_three_guests(&w, MIB(150), MIB(400), MIB(430));
 	world_ticks(&w, 100);
 	ck_assert_uint_eq(world_vm(&w, 4)->actual, MIB(500));
 	ck_assert_uint_eq(world_vm(&w, 4)->target, MIB(500));
@@ -85,7 +67,7 @@ START_TEST(a_vm_in_excess_keeps_usage_and_headroom_after_its_cut)
 {
 	uint64_t usage;
 
-	three_guests(MIB(360), MIB(320), MIB(300));
+	world_three_guests(&w, MIB(360), MIB(320), MIB(300));
 	world_ticks(&w, 60);
 	usage = world_usage(world_vm(&w, 2));
 	ck_assert_uint_eq(world_vm(&w, 2)->target, usage + MIB(64));
@@ -94,7 +76,7 @@ END_TEST
 
 START_TEST(above_wm_high_a_capped_vm_gets_back_to_its_ceiling)
 {
-	three_guests(MIB(360), MIB(320), MIB(300));
+	world_three_guests(&w, MIB(360), MIB(320), MIB(300));
 	world_ticks(&w, 60);
 	ck_assert(world_view(&w, 2).capped);
 	world_vm(&w, 3)->resident = MIB(20);
@@ -126,7 +108,7 @@ START_TEST(partition_over_its_limit_whose_vms_have_none_starts_the_soft_pass)
 {
 	struct memcg_knobs prod = soft(MIB(400));
 
-	setup_pool(MIB(1000));
+	world_open_pool(&w, MIB(1000));
 	world_group(&w, 10, MEMCG_ROOT_ID, &prod);
 	world_add(&w, 2, 10, MIB(400), MIB(250), &none);
 	world_add(&w, 3, 10, MIB(400), MIB(250), &none);
@@ -142,7 +124,7 @@ START_TEST(the_excess_of_a_partition_is_one_budget)
 {
 	struct memcg_knobs prod = soft(MIB(470));
 
-	setup_pool(MIB(1000));
+	world_open_pool(&w, MIB(1000));
 	world_group(&w, 10, MEMCG_ROOT_ID, &prod);
 	world_add(&w, 2, 10, MIB(400), MIB(250), &none);
 	world_add(&w, 3, 10, MIB(400), MIB(250), &none);
@@ -155,7 +137,7 @@ END_TEST
 
 START_TEST(all_pinned_ends_in_short_told_once)
 {
-	three_guests(MIB(360), MIB(320), MIB(310));
+	world_three_guests(&w, MIB(360), MIB(320), MIB(310));
 	for (uint64_t id = 2; id <= 4; id++)
 		world_state(&w, id, ENGINE_VM_NO_DEVICE);
 	world_ticks(&w, 100);
@@ -191,7 +173,7 @@ START_TEST(a_hung_vm_is_counted_apart_and_its_part_asked_of_others)
 	struct memcg_knobs zero = soft(0);
 	struct engine_pool_view pool;
 
-	setup_pool(MIB(1000));
+	world_open_pool(&w, MIB(1000));
 	world_add(&w, 2, MEMCG_ROOT_ID, MIB(800), MIB(490), &zero);
 	world_add(&w, 3, MEMCG_ROOT_ID, MIB(800), MIB(490), &zero);
 	world_vm(&w, 2)->speed = 0;
@@ -210,7 +192,7 @@ END_TEST
 
 START_TEST(actual_below_a_recorded_ceiling_is_an_own_cut)
 {
-	setup_pool(MIB(1000));
+	world_open_pool(&w, MIB(1000));
 	world_add(&w, 2, MEMCG_ROOT_ID, MIB(500), MIB(200), &none);
 	w.changes[0].attrs.ceiling = MIB(500);
 	world_vm(&w, 2)->actual = world_vm(&w, 2)->target = MIB(300);
@@ -222,7 +204,7 @@ END_TEST
 
 START_TEST(actual_without_a_recorded_ceiling_is_its_operators_wish)
 {
-	setup_pool(MIB(1000));
+	world_open_pool(&w, MIB(1000));
 	world_add(&w, 2, MEMCG_ROOT_ID, MIB(500), MIB(200), &none);
 	world_vm(&w, 2)->actual = world_vm(&w, 2)->target = MIB(300);
 	world_ticks(&w, 100);
@@ -233,7 +215,7 @@ END_TEST
 
 START_TEST(a_rest_below_our_lowest_target_becomes_the_ceiling)
 {
-	three_guests(MIB(360), MIB(320), MIB(300));
+	world_three_guests(&w, MIB(360), MIB(320), MIB(300));
 	world_ticks(&w, 150);
 	world_vm(&w, 2)->target = world_vm(&w, 2)->actual = MIB(150); /* virsh setmem */
 	world_vm(&w, 2)->resident = MIB(150);
@@ -247,7 +229,7 @@ START_TEST(a_group_over_its_max_is_reclaimed_with_itself_as_root)
 {
 	struct memcg_knobs max = none;
 
-	setup_pool(MIB(2000));
+	world_open_pool(&w, MIB(2000));
 	max.max = MIB(300);
 	world_group(&w, 10, MEMCG_ROOT_ID, &max);
 	world_add(&w, 2, 10, MIB(400), MIB(250), &none);
@@ -264,7 +246,7 @@ START_TEST(the_tree_over_its_max_is_the_pools_own_need)
 	struct memcg_knobs max = none, b = soft(MIB(100));
 	struct engine_reason r;
 
-	setup_pool(MIB(2000));
+	world_open_pool(&w, MIB(2000));
 	world_add(&w, 2, MEMCG_ROOT_ID, MIB(500), MIB(360), &b);
 	world_vm(&w, 2)->speed = MIB(4);
 	max.max = MIB(330);
@@ -280,7 +262,7 @@ END_TEST
 
 START_TEST(paused_and_resumed_guests_are_cancelled_and_nothing_is_replayed)
 {
-	three_guests(MIB(360), MIB(320), MIB(300));
+	world_three_guests(&w, MIB(360), MIB(320), MIB(300));
 	world_vm(&w, 2)->speed = MIB(1);
 	world_ticks(&w, 5);
 	ck_assert_uint_gt(world_view(&w, 2).owed, 0);
@@ -305,7 +287,7 @@ END_TEST
 
 START_TEST(a_rebooted_guest_counts_in_full_and_is_told_its_ceiling)
 {
-	three_guests(MIB(360), MIB(320), MIB(300));
+	world_three_guests(&w, MIB(360), MIB(320), MIB(300));
 	world_vm(&w, 2)->speed = MIB(1);
 	world_ticks(&w, 5);
 	world_state(&w, 2, ENGINE_VM_ARRIVING);
@@ -323,7 +305,7 @@ END_TEST
 
 START_TEST(a_hung_vm_that_goes_on_is_told_to_stay_as_it_is)
 {
-	three_guests(MIB(360), MIB(320), MIB(300));
+	world_three_guests(&w, MIB(360), MIB(320), MIB(300));
 	world_vm(&w, 2)->speed = 0;
 	world_ticks(&w, 3);
 	world_state(&w, 2, ENGINE_VM_NOT_ANSWERING);
@@ -346,7 +328,7 @@ START_TEST(a_vm_that_hangs_with_nothing_asked_is_only_left_alone)
 {
 	struct engine_pool_view pool;
 
-	three_guests(MIB(360), MIB(320), MIB(300));
+	world_three_guests(&w, MIB(360), MIB(320), MIB(300));
 	world_tick(&w);
 	world_state(&w, 3, ENGINE_VM_NOT_ANSWERING);
 	world_ticks(&w, 5);
@@ -362,7 +344,7 @@ START_TEST(switching_to_observe_ends_what_runs)
 {
 	struct engine_config config;
 
-	three_guests(MIB(360), MIB(320), MIB(300));
+	world_three_guests(&w, MIB(360), MIB(320), MIB(300));
 	world_vm(&w, 2)->speed = MIB(1);
 	world_reclaim(&w, 7, 3, MIB(50));
 	world_ticks(&w, 3);
@@ -387,7 +369,7 @@ START_TEST(a_new_floor_holds_at_once_though_the_guest_rests)
 	struct engine_input input = { 0 };
 	struct engine_config config;
 
-	three_guests(MIB(360), MIB(320), MIB(300));
+	world_three_guests(&w, MIB(360), MIB(320), MIB(300));
 	world_ticks(&w, 3);
 	world_config(&config);
 	config.bounds.floor_percent = 60;
@@ -405,7 +387,7 @@ START_TEST(a_vm_that_is_not_managed_any_more_is_let_be)
 		.type = ENGINE_VM_ATTRS, .id = 2, .attrs = { .maximum = MIB(500), .act = false }
 	};
 
-	three_guests(MIB(360), MIB(320), MIB(300));
+	world_three_guests(&w, MIB(360), MIB(320), MIB(300));
 	world_vm(&w, 2)->speed = MIB(1);
 	world_ticks(&w, 3);
 	world_change(&w, &c);
@@ -442,7 +424,7 @@ START_TEST(nothing_is_asked_again_for_a_short_pool_until_something_changes_or_a_
 	struct engine_input in = { 0 };
 	struct engine_output out;
 
-	three_guests(MIB(360), MIB(320), MIB(310));
+	world_three_guests(&w, MIB(360), MIB(320), MIB(310));
 	for (uint64_t id = 2; id <= 4; id++)
 		world_state(&w, id, ENGINE_VM_NO_DEVICE);
 	world_ticks(&w, 50);

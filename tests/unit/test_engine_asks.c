@@ -12,28 +12,9 @@
 
 static struct world w;
 
-static void setup_pool(uint64_t pool)
-{
-	struct engine_config config;
-
-	world_config(&config);
-	world_open(&w, &config, pool);
-}
-
 static void teardown(void)
 {
 	world_close(&w);
-}
-
-/* batch over its soft limit, web under its, spare without. Pool 1000 MiB: low 50, high 80. */
-static void three_guests(uint64_t batch, uint64_t web, uint64_t spare)
-{
-	struct memcg_knobs b = soft(MIB(100)), s = soft(MIB(500));
-
-	setup_pool(MIB(1000));
-	world_add(&w, 2, MEMCG_ROOT_ID, MIB(500), batch, &b);
-	world_add(&w, 3, MEMCG_ROOT_ID, MIB(500), web, &s);
-	world_add(&w, 4, MEMCG_ROOT_ID, MIB(500), spare, &none);
 }
 
 START_TEST(steps_of_max_step_wait_for_the_one_before_to_come)
@@ -72,7 +53,7 @@ START_TEST(an_ask_that_brings_nothing_is_cancelled_at_its_deadline_and_asked_of_
 	uint64_t asked;
 
 	/* Field case BR-102: A stuck with a large excess, B willing. */
-	setup_pool(MIB(1000));
+	world_open_pool(&w, MIB(1000));
 	world_add(&w, 2, MEMCG_ROOT_ID, MIB(800), MIB(600), &zero);
 	world_add(&w, 3, MEMCG_ROOT_ID, MIB(400), MIB(380), &zero);
 	world_vm(&w, 2)->speed = 0;
@@ -91,7 +72,7 @@ END_TEST
 
 START_TEST(asks_end_when_the_need_is_gone)
 {
-	three_guests(MIB(360), MIB(320), MIB(300));
+	world_three_guests(&w, MIB(360), MIB(320), MIB(300));
 	world_vm(&w, 2)->speed = MIB(1);
 	world_ticks(&w, 5);
 	ck_assert_uint_gt(world_view(&w, 2).owed, 0);
@@ -104,7 +85,7 @@ END_TEST
 
 START_TEST(goal_stays_below_where_the_ask_began_when_the_guest_grows)
 {
-	three_guests(MIB(360), MIB(320), MIB(300));
+	world_three_guests(&w, MIB(360), MIB(320), MIB(300));
 	world_vm(&w, 2)->speed = 0;
 	world_tick(&w);
 	ck_assert_uint_eq(world_action(&w, 2)->target, MIB(300));
@@ -122,7 +103,7 @@ END_TEST
 
 START_TEST(the_goal_rises_with_what_the_guest_uses_and_the_ask_is_cancelled_when_all_is_used)
 {
-	three_guests(MIB(360), MIB(320), MIB(300));
+	world_three_guests(&w, MIB(360), MIB(320), MIB(300));
 	world_vm(&w, 2)->speed = 0;
 	world_ticks(&w, 2);
 	world_vm(&w, 2)->anon = MIB(340);
@@ -142,7 +123,7 @@ START_TEST(an_ask_of_one_granule_has_come_only_when_it_came)
 {
 	struct memcg_knobs k = none;
 
-	setup_pool(MIB(2000));
+	world_open_pool(&w, MIB(2000));
 	k.max = MIB(300) - 1;
 	world_add(&w, 2, MEMCG_ROOT_ID, MIB(400), MIB(300), &k);
 	world_vm(&w, 2)->speed = 0;
@@ -158,13 +139,13 @@ END_TEST
 
 START_TEST(seven_eighths_at_the_deadline_are_taken_for_the_whole)
 {
-	three_guests(MIB(360), MIB(320), MIB(300)); /* 60 of batch: 352.5 is an eighth */
+	world_three_guests(&w, MIB(360), MIB(320), MIB(300)); /* 60 of batch: 352.5 is an eighth */
 	world_vm(&w, 2)->stops_at = MIB(300) + MIB(60) / 8;
 	world_ticks(&w, 100);
 	ck_assert_uint_eq(world_count(&w, ENGINE_EVENT_ASK_FAILED), 0);
 	ck_assert_uint_ge(world_count(&w, ENGINE_EVENT_ASK_CAME), 1);
 	world_close(&w);
-	three_guests(MIB(360), MIB(320), MIB(300));
+	world_three_guests(&w, MIB(360), MIB(320), MIB(300));
 	world_vm(&w, 2)->stops_at = MIB(300) + MIB(60) / 8 + 1;
 	world_ticks(&w, 100);
 	ck_assert_uint_eq(world_count(&w, ENGINE_EVENT_ASK_FAILED), 1);
@@ -175,7 +156,7 @@ END_TEST
 
 START_TEST(usage_that_is_unknown_has_not_come)
 {
-	three_guests(MIB(360), MIB(320), MIB(300));
+	world_three_guests(&w, MIB(360), MIB(320), MIB(300));
 	world_vm(&w, 2)->speed = 0;
 	world_reclaim(&w, 7, MEMCG_ROOT_ID, MIB(60));
 	world_ticks(&w, 3);
@@ -216,7 +197,7 @@ START_TEST(an_extension_counts_from_the_usage_that_is_already_below_the_goal)
 {
 	struct memcg_knobs k = soft(0);
 
-	setup_pool(MIB(1000));
+	world_open_pool(&w, MIB(1000));
 	world_add(&w, 2, MEMCG_ROOT_ID, MIB(400), MIB(300), &k);
 	world_vm(&w, 2)->delay = 30;
 	world_reclaim(&w, 7, 2, MIB(100));
@@ -261,7 +242,7 @@ START_TEST(asks_in_the_name_of_a_limit_that_was_lifted_end)
 {
 	struct memcg_knobs max = none;
 
-	setup_pool(MIB(2000));
+	world_open_pool(&w, MIB(2000));
 	max.max = MIB(300);
 	world_group(&w, 10, MEMCG_ROOT_ID, &max);
 	world_add(&w, 2, 10, MIB(400), MIB(350), &none);
@@ -282,7 +263,7 @@ START_TEST(a_low_that_is_set_while_an_ask_runs_holds_at_once)
 {
 	struct memcg_knobs low = none;
 
-	setup_pool(MIB(1000));
+	world_open_pool(&w, MIB(1000));
 	world_add(&w, 2, MEMCG_ROOT_ID, MIB(500), MIB(480), &none);
 	world_add(&w, 3, MEMCG_ROOT_ID, MIB(500), MIB(490), &none);
 	world_vm(&w, 2)->speed = world_vm(&w, 3)->speed = 0;
@@ -301,7 +282,7 @@ START_TEST(a_dead_balloon_with_a_long_way_is_given_up_when_it_does_not_move)
 	struct memcg_knobs zero = soft(0);
 
 	/* 2000 MiB to inflate before anything comes: 45 s at the speed it is taken for. */
-	setup_pool(MIB(1000));
+	world_open_pool(&w, MIB(1000));
 	world_add(&w, 2, MEMCG_ROOT_ID, MIB(2600), MIB(600), &zero);
 	world_add(&w, 3, MEMCG_ROOT_ID, MIB(400), MIB(380), &zero);
 	world_vm(&w, 2)->speed = 0;
@@ -317,7 +298,7 @@ START_TEST(a_slow_balloon_that_moves_at_its_deadline_gets_the_time_it_takes)
 	struct memcg_knobs zero = soft(0);
 
 	/* 80 MiB at 4 MiB/s take 20 s; taken for 50 MiB/s it would have 6.6 s. */
-	setup_pool(MIB(1000));
+	world_open_pool(&w, MIB(1000));
 	world_add(&w, 2, MEMCG_ROOT_ID, MIB(600), MIB(600), &zero);
 	world_add(&w, 3, MEMCG_ROOT_ID, MIB(400), MIB(400), &none);
 	world_vm(&w, 2)->speed = MIB(4) / 10;
@@ -421,7 +402,7 @@ START_TEST(hold_times_double_with_each_failure_up_to_five_minutes)
 	uint64_t asked_at[8] = { 0 }, failed_at[8] = { 0 };
 	size_t asks = 0, fails = 0;
 
-	setup_pool(MIB(1000));
+	world_open_pool(&w, MIB(1000));
 	w.tick_us = SECOND_US / 4;
 	world_add(&w, 2, MEMCG_ROOT_ID, MIB(990), MIB(960), &zero);
 	world_vm(&w, 2)->speed = 0;
@@ -443,7 +424,7 @@ END_TEST
 
 START_TEST(a_refused_ask_fails_at_once_and_is_held)
 {
-	three_guests(MIB(360), MIB(320), MIB(300));
+	world_three_guests(&w, MIB(360), MIB(320), MIB(300));
 	world_vm(&w, 2)->refuses = true;
 	world_ticks(&w, 2);
 	ck_assert_uint_eq(world_count(&w, ENGINE_EVENT_ASK_FAILED), 1);
@@ -458,7 +439,7 @@ END_TEST
 
 START_TEST(a_result_of_an_older_target_says_nothing_of_the_newest)
 {
-	three_guests(MIB(360), MIB(320), MIB(300));
+	world_three_guests(&w, MIB(360), MIB(320), MIB(300));
 	world_vm(&w, 2)->speed = 0;
 	world_tick(&w);
 	world_vm(&w, 3)->resident = MIB(345);
@@ -477,7 +458,7 @@ END_TEST
 
 START_TEST(a_running_ask_is_not_extended_for_little)
 {
-	three_guests(MIB(360), MIB(320), MIB(300));
+	world_three_guests(&w, MIB(360), MIB(320), MIB(300));
 	world_vm(&w, 2)->speed = 0;
 	world_tick(&w);
 	world_vm(&w, 3)->resident += MIB(14); /* less than a quarter of the 60 that run */
@@ -490,7 +471,7 @@ END_TEST
 
 START_TEST(an_ask_that_comes_in_no_time_is_no_measure_of_speed)
 {
-	three_guests(MIB(360), MIB(320), MIB(300));
+	world_three_guests(&w, MIB(360), MIB(320), MIB(300));
 	world_tick(&w);
 	w.tick_us = 0;
 	world_vm(&w, 2)->actual = world_vm(&w, 2)->target = world_vm(&w, 2)->resident = MIB(300);
@@ -504,7 +485,7 @@ START_TEST(the_speed_of_a_balloon_is_measured_from_the_command_on)
 {
 	struct memcg_knobs zero = soft(0);
 
-	setup_pool(MIB(2000));
+	world_open_pool(&w, MIB(2000));
 	world_add(&w, 2, MEMCG_ROOT_ID, MIB(900), MIB(900), &zero);
 	world_reclaim(&w, 7, 2, MIB(15)); /* less than 16 granules tell nothing */
 	world_vm(&w, 2)->delay = 9;
@@ -581,7 +562,7 @@ START_TEST(sixteen_granules_that_came_measure_the_speed)
 {
 	struct memcg_knobs zero = soft(0);
 
-	setup_pool(MIB(2000));
+	world_open_pool(&w, MIB(2000));
 	world_add(&w, 2, MEMCG_ROOT_ID, MIB(900), MIB(900), &zero);
 	world_reclaim(&w, 7, 2, MIB(16));
 	world_ticks(&w, 10);
@@ -595,7 +576,7 @@ START_TEST(an_eighth_short_of_a_small_ask_has_come_and_more_has_not_yet)
 	struct memcg_knobs zero = soft(0);
 
 	for (int more = 0; more < 2; more++) {
-		setup_pool(MIB(2000));
+		world_open_pool(&w, MIB(2000));
 		world_add(&w, 2, MEMCG_ROOT_ID, MIB(300), MIB(300), &zero);
 		world_vm(&w, 2)->stops_at = MIB(296) + MIB(4) / 8 + (uint64_t)more;
 		world_reclaim(&w, 7, 2, MIB(4));
@@ -611,7 +592,7 @@ START_TEST(an_ask_that_ends_at_the_floor_is_told_once)
 {
 	struct memcg_knobs zero = soft(0);
 
-	setup_pool(MIB(2000));
+	world_open_pool(&w, MIB(2000));
 	world_add(&w, 2, MEMCG_ROOT_ID, MIB(300), MIB(300), &zero);
 	world_vm(&w, 2)->speed = MIB(4);
 	world_reclaim(&w, 7, 2, MIB(500)); /* down to 30; in steps of at most 256 */
@@ -624,7 +605,7 @@ END_TEST
 
 START_TEST(a_goal_that_rises_to_where_the_ask_began_begins_it_anew)
 {
-	three_guests(MIB(360), MIB(320), MIB(300));
+	world_three_guests(&w, MIB(360), MIB(320), MIB(300));
 	world_vm(&w, 2)->speed = 0;
 	world_tick(&w);
 	world_vm(&w, 2)->resident = MIB(430);

@@ -12,14 +12,6 @@
 
 static struct world w;
 
-static void setup_pool(uint64_t pool)
-{
-	struct engine_config config;
-
-	world_config(&config);
-	world_open(&w, &config, pool);
-}
-
 static void teardown(void)
 {
 	world_close(&w);
@@ -57,7 +49,7 @@ START_TEST(growth_of_another_shows_what_came_to_a_host_pool)
 
 	/* What A gives B takes at once: MemAvailable never rises, and A is asked on all the same.
 	 */
-	setup_pool(MIB(8000));
+	world_open_pool(&w, MIB(8000));
 	w.pool = (struct engine_pool){ .known = true, .host = true, .size = MIB(8000) };
 	world_add(&w, 2, MEMCG_ROOT_ID, MIB(6000), MIB(6000), &zero);
 	world_add(&w, 3, MEMCG_ROOT_ID, MIB(6000), MIB(1400), &none);
@@ -80,7 +72,7 @@ START_TEST(with_a_host_pool_what_came_is_under_way_until_memavailable_shows_it)
 	struct memcg_knobs zero = soft(0);
 	struct world_vm *vm;
 
-	setup_pool(MIB(1000));
+	world_open_pool(&w, MIB(1000));
 	w.pool.host = true;
 	w.pool.reserve = 0;
 	w.pool.available = MIB(30);
@@ -104,7 +96,7 @@ START_TEST(with_a_host_pool_what_memavailable_never_shows_is_asked_after_a_deadl
 {
 	struct memcg_knobs zero = soft(0);
 
-	setup_pool(MIB(1000));
+	world_open_pool(&w, MIB(1000));
 	w.pool.host = true;
 	w.pool.available = MIB(30);
 	world_add(&w, 2, MEMCG_ROOT_ID, MIB(900), MIB(800), &zero);
@@ -121,7 +113,7 @@ START_TEST(with_a_host_pool_what_memavailable_shows_first_is_not_counted_twice)
 	struct memcg_knobs zero = soft(0);
 	struct world_vm *vm;
 
-	setup_pool(MIB(1000));
+	world_open_pool(&w, MIB(1000));
 	w.pool.host = true;
 	w.pool.available = MIB(30);
 	world_add(&w, 2, MEMCG_ROOT_ID, MIB(900), MIB(800), &zero);
@@ -145,7 +137,7 @@ START_TEST(with_a_host_pool_what_no_sample_shows_was_not_what_was_asked_for)
 {
 	struct memcg_knobs zero = soft(0);
 
-	setup_pool(MIB(1000));
+	world_open_pool(&w, MIB(1000));
 	w.pool.host = true;
 	w.pool.available = MIB(30);
 	world_add(&w, 2, MEMCG_ROOT_ID, MIB(900), MIB(800), &zero);
@@ -164,7 +156,7 @@ END_TEST
 
 START_TEST(the_pools_free_memory_is_the_smaller_of_two_figures_less_the_reserve)
 {
-	setup_pool(MIB(1000));
+	world_open_pool(&w, MIB(1000));
 	w.pool.host = true;
 	w.pool.reserve = MIB(100);
 	w.pool.available = MIB(950);
@@ -201,7 +193,7 @@ START_TEST(need_of_a_host_with_nothing_left_counts_the_reserve_that_is_gone)
 {
 	struct engine_pool_view p;
 
-	setup_pool(MIB(16384));
+	world_open_pool(&w, MIB(16384));
 	w.pool = (struct engine_pool){
 		.known = true, .host = true, .size = MIB(16384), .reserve = MIB(2048)
 	};

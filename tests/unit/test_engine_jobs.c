@@ -12,33 +12,14 @@
 
 static struct world w;
 
-static void setup_pool(uint64_t pool)
-{
-	struct engine_config config;
-
-	world_config(&config);
-	world_open(&w, &config, pool);
-}
-
 static void teardown(void)
 {
 	world_close(&w);
 }
 
-/* batch over its soft limit, web under its, spare without. Pool 1000 MiB: low 50, high 80. */
-static void three_guests(uint64_t batch, uint64_t web, uint64_t spare)
-{
-	struct memcg_knobs b = soft(MIB(100)), s = soft(MIB(500));
-
-	setup_pool(MIB(1000));
-	world_add(&w, 2, MEMCG_ROOT_ID, MIB(500), batch, &b);
-	world_add(&w, 3, MEMCG_ROOT_ID, MIB(500), web, &s);
-	world_add(&w, 4, MEMCG_ROOT_ID, MIB(500), spare, &none);
-}
-
 START_TEST(an_operators_reclaim_brings_what_it_was_asked_for)
 {
-	three_guests(MIB(200), MIB(200), MIB(200));
+	world_three_guests(&w, MIB(200), MIB(200), MIB(200));
 	world_tick(&w);
 	world_reclaim(&w, 7, MEMCG_ROOT_ID, MIB(90));
 	world_ticks(&w, 100);
@@ -50,7 +31,7 @@ END_TEST
 
 START_TEST(a_job_ends_short_when_nobody_can_give_more)
 {
-	setup_pool(MIB(2000));
+	world_open_pool(&w, MIB(2000));
 	world_add(&w, 2, MEMCG_ROOT_ID, MIB(400), MIB(100), &none);
 	world_reclaim(&w, 7, MEMCG_ROOT_ID, MIB(90)); /* its floor is 40 */
 	world_ticks(&w, 40);
@@ -63,7 +44,7 @@ END_TEST
 
 START_TEST(a_job_that_nobody_can_serve_ends_at_once)
 {
-	setup_pool(MIB(2000));
+	world_open_pool(&w, MIB(2000));
 	world_add(&w, 2, MEMCG_ROOT_ID, MIB(400), MIB(40), &none);
 	world_reclaim(&w, 7, 2, MIB(1));
 	world_tick(&w);
@@ -76,7 +57,7 @@ START_TEST(a_cancelled_job_ends_its_asks_and_only_its)
 {
 	struct memcg_knobs max = none;
 
-	setup_pool(MIB(2000));
+	world_open_pool(&w, MIB(2000));
 	max.max = MIB(250);
 	world_group(&w, 10, MEMCG_ROOT_ID, &max);
 	world_add(&w, 2, MEMCG_ROOT_ID, MIB(400), MIB(300), &none);
@@ -105,7 +86,7 @@ START_TEST(a_job_over_memory_that_is_swapped_out_leaves_no_ask_behind)
 {
 	struct world_vm *vm;
 
-	setup_pool(MIB(2000));
+	world_open_pool(&w, MIB(2000));
 	world_add(&w, 2, MEMCG_ROOT_ID, MIB(400), MIB(300), &none);
 	vm = world_vm(&w, 2);
 	vm->speed = 0;

@@ -37,6 +37,24 @@ void world_open(struct world *w, const struct engine_config *config, uint64_t po
 	assert(!r);
 }
 
+void world_open_pool(struct world *w, uint64_t pool)
+{
+	struct engine_config config;
+
+	world_config(&config);
+	world_open(w, &config, pool);
+}
+
+void world_three_guests(struct world *w, uint64_t batch, uint64_t web, uint64_t spare)
+{
+	struct memcg_knobs b = soft(MIB(100)), s = soft(MIB(500));
+
+	world_open_pool(w, MIB(1000));
+	world_add(w, 2, MEMCG_ROOT_ID, MIB(500), batch, &b);
+	world_add(w, 3, MEMCG_ROOT_ID, MIB(500), web, &s);
+	world_add(w, 4, MEMCG_ROOT_ID, MIB(500), spare, &none);
+}
+
 void world_close(struct world *w)
 {
 	engine_free(w->engine);

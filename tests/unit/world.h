@@ -54,6 +54,9 @@ struct memcg_knobs soft(uint64_t pages); /* a soft limit, and nothing else */
 
 void world_config(struct engine_config *ret_config); /* act, a floor of 10 %, no margin */
 void world_open(struct world *w, const struct engine_config *config, uint64_t pool);
+void world_open_pool(struct world *w, uint64_t pool); /* with the configuration above */
+/* 2 over its soft limit, 3 under its, 4 without. Pool 1000 MiB: low 50, high 80. */
+void world_three_guests(struct world *w, uint64_t batch, uint64_t web, uint64_t spare);
 void world_close(struct world *w);
 
 /* Both come with the next tick. Returns the index of the VM. */
