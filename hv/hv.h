@@ -171,7 +171,7 @@ struct hv_process {
 	uint64_t overhead;	    /* of the process beside it */
 	/* When it started, in any unit: another value is another process; 0: not known. */
 	uint64_t started;
-	/* memory.high of its cgroup, or what v1 has for it; 0: none, or not known. */
+	/* memory.high of its own cgroup (v2); 0: none, or not known. */
 	uint64_t throttle;
 	uint64_t throttled; /* how often it ran into that, since any time */
 };

@@ -441,19 +441,19 @@ START_TEST(no_limit_and_no_cgroup_throttle_nobody)
 }
 END_TEST
 
-START_TEST(a_hierarchy_of_v1_says_it_in_its_soft_limit)
+/* Seen on cgroup v1: the soft limit there steers reclaim at most, and throttles nobody. */
+START_TEST(soft_limit_of_v1_throttles_nobody)
 {
 	make_process(7, UUID_A, 50);
 	make_folder("cgroup-root");
 	make_folder("cgroup-root/memory");
 	make_folder("cgroup-root/memory/machine");
-	make_folder("cgroup-root/memory/machine/web");
-	put("cgroup-root/memory/machine/memory.soft_limit_in_bytes", "9223372036854771712\n");
-	put("cgroup-root/memory/machine/web/memory.soft_limit_in_bytes", "536870912\n");
-	put("7/cgroup", "5:cpu,cpuacct:/machine/web\n4:memory:/machine/web\n1:name=x:/\n");
-	ck_assert_uint_eq(look(1).throttle, 512 * MIB);
-	put("cgroup-root/memory/machine/web/memory.soft_limit_in_bytes", "9223372036854771712\n");
-	ck_assert_uint_eq(look(6 * SECOND).throttle, 0);
+	make_folder("cgroup-root/memory/machine/qemu-1-web.libvirt-qemu");
+	put("cgroup-root/memory/machine/qemu-1-web.libvirt-qemu/memory.soft_limit_in_bytes",
+		"536870912\n");
+	put("7/cgroup", "5:cpu,cpuacct:/machine/qemu-1-web.libvirt-qemu\n"
+			"4:memory:/machine/qemu-1-web.libvirt-qemu\n1:name=x:/\n");
+	ck_assert_uint_eq(look(1).throttle, 0);
 }
 END_TEST
 
@@ -470,24 +470,34 @@ START_TEST(cgroup_without_its_memory_files_throttles_nobody)
 END_TEST
 
 /*
- * BR-142: 9223372036854771712 is no limit, and of those above it the least counts. What limits the
- * machine's slice is the operator's, and no knob of ours: it is shown and never written.
+ * BR-142: of those up to the VM's scope the least counts. What limits the machine's slice is the
+ * operator's, and no memtune: lifting the VM's own would not help.
  */
-START_TEST(least_limit_above_counts_and_the_huge_one_is_none)
+START_TEST(limit_above_the_vms_own_scope_is_no_throttle_of_it)
+{
+	make_process(7, UUID_A, 50);
+	make_v2("max", 0);
+	put("cgroup-root/machine.slice/memory.high", "1073741824\n");
+	ck_assert_uint_eq(look(1).throttle, 0);
+	put("cgroup-root/machine.slice/qemu-1-web.scope/memory.high", "4294967296\n");
+	put("cgroup-root/machine.slice/qemu-1-web.scope/libvirt/memory.high", "8589934592\n");
+	ck_assert_uint_eq(look(6 * SECOND).throttle, UINT64_C(4294967296));
+	/* Not in a scope of its own at all: started by hand, within a login. */
+	put("7/cgroup", "0::/machine.slice\n");
+	ck_assert_uint_eq(look(12 * SECOND).throttle, 0);
+}
+END_TEST
+
+START_TEST(scope_without_systemd_and_hybrid_hierarchy_are_looked_at)
 {
 	make_process(7, UUID_A, 50);
 	make_folder("cgroup-root");
-	make_folder("cgroup-root/memory");
-	make_folder("cgroup-root/memory/machine");
-	make_folder("cgroup-root/memory/machine/web");
-	put("cgroup-root/memory/machine/memory.soft_limit_in_bytes", "8589934592\n");
-	put("cgroup-root/memory/machine/web/memory.soft_limit_in_bytes", "9223372036854771712\n");
-	put("7/cgroup", "4:memory:/machine/web\n");
-	ck_assert_uint_eq(look(1).throttle, UINT64_C(8589934592));
-	put("cgroup-root/memory/machine/web/memory.soft_limit_in_bytes", "17179869184\n");
-	ck_assert_uint_eq(look(6 * SECOND).throttle, UINT64_C(8589934592));
-	put("cgroup-root/memory/machine/web/memory.soft_limit_in_bytes", "4294967296\n");
-	ck_assert_uint_eq(look(12 * SECOND).throttle, UINT64_C(4294967296));
+	make_folder("cgroup-root/unified");
+	make_folder("cgroup-root/unified/machine");
+	make_folder("cgroup-root/unified/machine/qemu-1-web.libvirt-qemu");
+	put("cgroup-root/unified/machine/qemu-1-web.libvirt-qemu/memory.high", "536870912\n");
+	put("7/cgroup", "4:memory:/\n0::/machine/qemu-1-web.libvirt-qemu\n");
+	ck_assert_uint_eq(look(1).throttle, 512 * MIB);
 }
 END_TEST
 
@@ -698,9 +708,10 @@ int main(void)
 	tcase_add_test(tc, vms_that_are_gone_are_dropped_and_the_others_kept);
 	tcase_add_test(tc, a_finite_memory_high_above_the_process_is_told_with_its_events);
 	tcase_add_test(tc, no_limit_and_no_cgroup_throttle_nobody);
-	tcase_add_test(tc, a_hierarchy_of_v1_says_it_in_its_soft_limit);
+	tcase_add_test(tc, soft_limit_of_v1_throttles_nobody);
 	tcase_add_test(tc, cgroup_without_its_memory_files_throttles_nobody);
-	tcase_add_test(tc, least_limit_above_counts_and_the_huge_one_is_none);
+	tcase_add_test(tc, limit_above_the_vms_own_scope_is_no_throttle_of_it);
+	tcase_add_test(tc, scope_without_systemd_and_hybrid_hierarchy_are_looked_at);
 	tcase_add_test(tc, usage_is_that_of_the_process_whatever_the_cgroups_counters_say);
 	tcase_add_test(tc, garbage_for_a_cgroup_throttles_nobody);
 	tcase_add_test(tc, a_process_that_was_started_anew_has_another_start_time);
