@@ -299,6 +299,7 @@ struct hv_params {
 	const char *proc;		/* "/proc" */
 	const struct hv_backend *inner; /* what a wrapper wraps; NULL: it is none */
 	const char *cgroup;		/* "/sys/fs/cgroup", which NULL stands for */
+	const char *pids;		/* libvirt's; NULL: "/run/libvirt/qemu" */
 };
 
 struct hv_backend {

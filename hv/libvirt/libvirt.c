@@ -239,7 +239,8 @@ static int new_hv(
 		r = -errno;
 		goto fail;
 	}
-	r = processes_new(proc, params->cgroup ? params->cgroup : "/sys/fs/cgroup", &hv->processes);
+	r = processes_new(proc, params->cgroup ? params->cgroup : "/sys/fs/cgroup",
+		params->pids ? params->pids : "/run/libvirt/qemu", &hv->processes);
 	if (r < 0)
 		goto fail;
 	r = open_pressure(hv, params->psi);
