@@ -85,6 +85,7 @@ int core_vm_add(struct core *core, uint64_t now, const struct hv_listed *listed)
 		goto fail;
 	core->nr_vms++;
 	lane_init(&vm->lane, &vm->uuid);
+	vm->ready = CORE_READY_NOT;
 	vm->soft_source = "none";
 	vm->listed = core->list_nr;
 	vm->listed_job = listed->job;
@@ -447,7 +448,7 @@ uint64_t core_vm_min_room(struct core *core, struct core_vm *vm, const struct co
 	book_min(vm, 0); /* what others leave */
 	room = core_min_room(core, group);
 	book_min(vm, booked);
-	return vm->min_checked ? pages_max(room, booked) : room;
+	return vm->min_checked && group == vm->group ? pages_max(room, booked) : room;
 }
 
 /* Resolves what its sources say, and finds its group, with a reference. */
