@@ -338,8 +338,12 @@ static void on_target(
 	const struct hv_call *call = &vm->lane.call;
 	char target[SIZE_TEXT], what[64 + SIZE_TEXT];
 
-	vm->has_result = true;
-	vm->result = (struct engine_result){ .id = vm->id, .seq = seq, .error = event->error };
+	/* Not where a newer one was dropped meanwhile: what became of that is what counts. */
+	if (!vm->has_result || vm->result.id != vm->id || vm->result.seq <= seq) {
+		vm->has_result = true;
+		vm->result =
+			(struct engine_result){ .id = vm->id, .seq = seq, .error = event->error };
+	}
 	vm->lane.want_stats = true;
 	if (event->error) {
 		snprintf(what, sizeof(what), "its balloon target %s was refused",
@@ -477,11 +481,14 @@ static void on_up(struct core *core, uint64_t now)
 		core_vm_forget_stats(vm, now);
 }
 
-static void on_changed(struct core *core, const struct hv_uuid *uuid)
+static void on_changed(struct core *core, uint64_t now, const struct hv_uuid *uuid)
 {
+	static const struct hv_uuid any;
 	struct core_vm *vm = core_vm_find(core, uuid);
 
 	core->list.wake = true;
+	if (hv_uuid_equal(uuid, &any)) /* whose is lost: all are described anew */
+		core->resync_due = now;
 	if (!vm || vm->gone)
 		return;
 	vm->lane.want_info = true;
@@ -539,7 +546,7 @@ void core_event(struct core *core, uint64_t now, const struct hv_event *event)
 		return;
 	switch (event->type) {
 	case HV_EVENT_CHANGED:
-		on_changed(core, &event->uuid);
+		on_changed(core, now, &event->uuid);
 		break;
 	case HV_EVENT_REBOOTED:
 		on_rebooted(core, now, &event->uuid);

@@ -209,7 +209,17 @@ struct core_vm {
 	UT_hash_handle hh_id; /* by id */
 	bool dirty;	      /* in core->dirty: may differ from what was told */
 	struct core_vm *dirty_prev, *dirty_next;
-	enum core_ready { CORE_READY_NOT, CORE_READY_URGENT, CORE_READY_NORMAL } ready;
+	/*
+	 * What it has to be called for: in core->ready. Descriptions have places of their own, and
+	 * are urgent too where a target waits behind one.
+	 */
+	enum core_ready {
+		CORE_READY_INFO_URGENT,
+		CORE_READY_INFO,
+		CORE_READY_URGENT,
+		CORE_READY_NORMAL,
+		CORE_READY_NOT,
+	} ready;
 	struct core_vm *ready_prev, *ready_next;
 	uint64_t due; /* in core->due, which is in this order: the interval is the same for all */
 	struct core_vm *due_prev, *due_next;
@@ -277,7 +287,7 @@ struct core {
 	uint64_t next_id, next_token;
 	bool said_too_many, said_name, said_groups;
 
-	struct core_vm *dirty, *due, *ready_urgent, *ready_normal;
+	struct core_vm *dirty, *due, *ready[CORE_READY_NOT];
 	struct core_slot slots[HV_WORKERS];
 	bool said_hung;
 

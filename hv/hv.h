@@ -245,8 +245,9 @@ enum hv_event_type {
 	HV_EVENT_DONE,
 	/* By themselves, without token. A VM's events may be lost: a listing finds what they told.
 	 */
-	HV_EVENT_CHANGED,  /* started, stopped, paused, defined, renamed, metadata: look at it anew
-			    */
+	/* Started, stopped, paused, defined, renamed, metadata: look at it anew; at all VMs, where
+	 * the UUID is all zeros: events were lost. */
+	HV_EVENT_CHANGED,
 	HV_EVENT_REBOOTED, /* the guest starts over; its balloon is full size again */
 	HV_EVENT_BALLOON,  /* actual changed */
 	HV_EVENT_PRESSURE, /* the host's memory is under pressure (PSI) */

@@ -141,7 +141,7 @@ int lv_queue_take(struct lv_queue *queue, struct hv_event *ret_event)
 		free(item);
 	} else if (queue->lost && !queue->down) {
 		memset(ret_event, 0, sizeof(*ret_event));
-		ret_event->type = HV_EVENT_UP;
+		ret_event->type = HV_EVENT_CHANGED; /* of all: the connection is as good as ever */
 		ret_event->message =
 			strdup("events came faster than they were taken: listing all anew");
 		queue->lost = false;

@@ -248,7 +248,7 @@ static void answer_vm(struct host_vm *vm, const struct hv_call *call)
 		break;
 	}
 	vm->busy = false;
-	host.out--;
+	host.out -= call->type != HV_INFO;
 	deliver(&event);
 }
 
@@ -260,10 +260,11 @@ static void serve_vm(const struct hv_call *call)
 	vm->busy = true;
 	vm->calls[call->type]++;
 	vm->last[call->type] = *call;
-	if (++host.out > host.most_out)
+	host.out += call->type != HV_INFO; /* which is not of those that may hang */
+	if (host.out > host.most_out)
 		host.most_out = host.out;
 	vm->held = *call;
-	if (!vm->hangs)
+	if (!vm->hangs && !(vm->slow_info && call->type == HV_INFO))
 		answer_vm(vm, call);
 }
 
