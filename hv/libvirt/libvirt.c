@@ -77,6 +77,7 @@ static void free_hv(struct hv *hv)
 	pthread_mutex_destroy(&hv->lock);
 	free(hv->uri);
 	free(hv->meminfo);
+	free(hv->arcstats);
 	free(hv->notes);
 	free(hv);
 	atomic_fetch_sub(&nr_alive, 1);
@@ -232,6 +233,10 @@ static int new_hv(
 		goto fail;
 	if (asprintf(&hv->meminfo, "%s/meminfo", proc) < 0) {
 		hv->meminfo = NULL;
+		goto fail;
+	}
+	if (asprintf(&hv->arcstats, "%s/spl/kstat/zfs/arcstats", proc) < 0) {
+		hv->arcstats = NULL;
 		goto fail;
 	}
 	hv->stop_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
