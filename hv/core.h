@@ -199,7 +199,8 @@ const char *core_knob_name(enum core_knob knob); /* as the configuration has it:
 enum core_source {
 	CORE_FROM_GROUP, /* manage only: the least that a group above it says, where that is less */
 	CORE_FROM_METADATA,
-	CORE_FROM_MEMTUNE, /* the soft limit only */
+	CORE_FROM_MEMTUNE, /* the soft limit; max: the hard limit less what the process needs
+			      beside the guest, before all others that are larger */
 	CORE_FROM_RULE,
 	CORE_FROM_PARTITION, /* the group only */
 	CORE_FROM_DEFAULT,

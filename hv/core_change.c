@@ -59,7 +59,7 @@ static int room_in(struct core *core, struct core_vm *vm, const char *path, uint
 static int check(struct core *core, struct core_vm *vm, const struct hv_knobs_change *change,
 	char *why, size_t size)
 {
-	struct hv_info info = vm->said;
+	struct hv_info info = core_vm_limited(vm, &vm->said);
 	struct core_resolved resolved;
 	struct hv_knobs knobs;
 	bool moves = change->set.has_group || (change->clear & HV_KNOB_GROUP);

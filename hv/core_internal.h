@@ -40,6 +40,11 @@
 #define CORE_MAX_GROUPS 65536
 /* Statistics that stood still for so many periods are stale. */
 #define CORE_STALE_PERIODS 3
+/*
+ * What a QEMU needs beside the guest is told in such steps, or its max would move with every
+ * buffer.
+ */
+#define CORE_BESIDE_STEP (UINT64_C(64) << 20)
 /* A guest that boots shows its driver within a few seconds, a slow one within a minute. */
 #define CORE_ARRIVE_US UINT64_C(60000000)
 /* A QEMU that runs into its limit so often a second hardly runs: 500,000 in 90 minutes was dead. */
@@ -91,6 +96,7 @@ struct core_resolved {
 };
 
 /*
+ * The info's hard_limit is what is left for the guest: see core_vm_limited().
  * A min of more than min_room pages is refused: there is no room for it in the pool. Words point
  * into config and info. -EINVAL: the description has no usable maximum.
  */
@@ -117,6 +123,7 @@ struct core_vm {
 	struct hv_info said;	  /* where has_info: the last description, to resolve it again */
 	uint64_t min_booked;	  /* pages, in the sums of group and those above it */
 	uint64_t min_room;	  /* what its min was resolved with */
+	uint64_t beside;	  /* bytes: the most that its process had beside the guest */
 	bool min_checked;	  /* there was room for it in a pool that was known */
 	bool info_again;	  /* could not be kept: read it anew */
 	struct memcg_knobs knobs; /* resolved */
@@ -351,6 +358,8 @@ void core_vm_run(struct core *core, struct core_vm *vm, uint64_t now, enum hv_ru
 	enum hv_job job);
 void core_vm_reboot(struct core *core, struct core_vm *vm, uint64_t now);
 void core_vm_info(struct core *core, struct core_vm *vm, uint64_t now, const struct hv_info *info);
+/* The description with what of the hard limit is left for the guest. */
+struct hv_info core_vm_limited(const struct core_vm *vm, const struct hv_info *info);
 /* Its knobs anew, from what its sources said last: the configuration or its name has changed. */
 void core_vm_review(struct core *core, struct core_vm *vm, uint64_t now);
 void core_vm_stats(

@@ -247,6 +247,27 @@ static void add(struct core_knob_said *said, const struct core_word *word)
 	said->words[said->nr++] = *word;
 }
 
+/*
+ * The hard limit is a max whatever is said: over it the QEMU is killed, or swaps. It stands before
+ * all that say more, else where memtune stands.
+ */
+static void add_hard_limit(const struct sources *s, struct core_knob_said *said)
+{
+	struct core_word word = { .source = CORE_FROM_MEMTUNE, .value = s->info->hard_limit };
+	size_t at = 0;
+
+	if (s->info->hard_limit == 0)
+		return;
+	word.enforced = said->words[0].value > word.value;
+	while (!word.enforced && at < said->nr && said->words[at].source < CORE_FROM_RULE)
+		at++;
+	if (!word.enforced && said->words[0].enforced)
+		at = 1;
+	memmove(&said->words[at + 1], &said->words[at], (said->nr - at) * sizeof(word));
+	said->words[at] = word;
+	said->nr++;
+}
+
 static void collect(const struct sources *s, enum core_knob knob, struct core_knob_said *said)
 {
 	struct core_word metadata = { .source = CORE_FROM_METADATA };
@@ -272,6 +293,8 @@ static void collect(const struct sources *s, enum core_knob knob, struct core_kn
 		add(said, &rule);
 	other = default_word(s, knob);
 	add(said, &other);
+	if (knob == CORE_MAX)
+		add_hard_limit(s, said);
 }
 
 /* "metadata", "rule 'web'" */

@@ -138,6 +138,8 @@ struct hv_info {
 	struct hv_knobs metadata; /* ballast's own element */
 	struct hv_knobs
 		memtune; /* the soft limit of the inactive configuration, else the live one */
+	/* What its process may have in all, live; 0: no limit, or not known. */
+	uint64_t hard_limit;
 	char *partition; /* the hypervisor's own grouping, "/machine"; NULL: none */
 	char *problem; /* what of the metadata was refused, and why, for the operator; NULL: nothing
 			*/

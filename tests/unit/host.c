@@ -190,6 +190,7 @@ static void answer_info(struct host_vm *vm, struct hv_event *event)
 		.stats_period_s = vm->period_s,
 		.metadata = vm->metadata,
 		.memtune = vm->memtune,
+		.hard_limit = vm->hard_limit,
 		.partition = copy(vm->partition),
 		.problem = copy(vm->problem),
 	};

@@ -29,6 +29,7 @@ struct host_vm {
 	uint64_t maximum, ceiling, period_s, actual, usable, resident;
 	bool balloon;
 	struct hv_knobs metadata, memtune; /* groups are not owned */
+	uint64_t hard_limit;
 	const char *partition, *problem;
 	bool driver; /* its statistics move */
 	uint64_t last_update;
