@@ -108,6 +108,7 @@ static struct json_object *pool_object(const struct core_status *status)
 	put_pages(object, "wm_min", pool->wm_min, &r);
 	put_pages(object, "wm_low", pool->wm_low, &r);
 	put_pages(object, "wm_high", pool->wm_high, &r);
+	put_pages(object, "growth", pool->growth, &r);
 	put_pages(object, "need", pool->need, &r);
 	put_pages(object, "owed", pool->owed, &r);
 	put_pages(object, "hung", pool->hung, &r);
@@ -248,6 +249,7 @@ static void put_reason(struct json_object *object, const struct core *core,
 	put_pages(object, "wm_min", reason->wm_min, r);
 	put_pages(object, "wm_low", reason->wm_low, r);
 	put_pages(object, "wm_high", reason->wm_high, r);
+	put_pages_if(object, "growth", reason->growth, r);
 	put_pages(object, "need", reason->need, r);
 	put_pages(object, "owed", reason->owed, r);
 	put_pages(object, "step_need", reason->step_need, r);
