@@ -152,6 +152,9 @@ size_t core_releasing(const struct core *core);
  */
 int core_find(const struct core *core, const char *what, uint64_t *ret_id);
 
+/* Whether the group of that path, or a VM in it, is below the group of the other, or is it. */
+bool core_path_is_below(const char *path, const char *above);
+
 /* VM's name or group's path; NULL. Valid until the next event or step. */
 const char *core_name(const struct core *core, uint64_t id);
 

@@ -247,6 +247,7 @@ static void on_host(struct core *core, uint64_t now, const struct hv_event *even
 	static const char what[] = "the host's memory";
 	const struct hv_host *host = &event->host;
 	struct engine_pool pool = { .host = true };
+	bool look_at_groups;
 
 	core->host.token = 0;
 	if (event->error || event->type != HV_EVENT_HOST) {
@@ -275,8 +276,13 @@ static void on_host(struct core *core, uint64_t now, const struct hv_event *even
 	if (pool.known == core->pool.known && pool.size == core->pool.size &&
 		pool.available == core->pool.available && pool.reserve == core->pool.reserve)
 		return;
+	look_at_groups = pool.known && core->min_most != pages_sub(pool.size, pool.reserve);
+	if (look_at_groups)
+		core->min_most = pages_sub(pool.size, pool.reserve);
 	core->pool = pool;
 	core->pool_changed = core->changed = true;
+	if (look_at_groups)
+		core_group_review(core);
 }
 
 /* ---- answers to a VM's calls ---- */

@@ -89,6 +89,15 @@ const char *core_source_name(enum core_source source)
 
 /* ---- groups' paths ---- */
 
+bool core_path_is_below(const char *path, const char *above)
+{
+	size_t length = strlen(above);
+
+	if (!strcmp(above, "/"))
+		return true;
+	return !strncmp(path, above, length) && (path[length] == '\0' || path[length] == '/');
+}
+
 /*
  * A path in its one form: one slash before each part, none at the end. False: no path, or too long
  * or too deep for a VM below it.
@@ -380,12 +389,6 @@ static void resolve_group(struct core_resolved *resolved)
 	}
 }
 
-static bool is_below(const char *group, const char *path)
-{
-	size_t length = strlen(path);
-
-	return !strncmp(group, path, length) && (group[length] == '\0' || group[length] == '/');
-}
 
 /* What the VM and the groups above it may be done: the least of all. */
 static void resolve_manage(const struct core_config *config, struct core_resolved *resolved)
@@ -396,7 +399,7 @@ static void resolve_manage(const struct core_config *config, struct core_resolve
 	for (size_t i = 0; i < config->nr_groups; i++) {
 		const struct core_group_knobs *group = &config->groups[i];
 
-		if (group->manage >= least.value || !is_below(resolved->group, group->path))
+		if (group->manage >= least.value || !core_path_is_below(resolved->group, group->path))
 			continue;
 		least.value = group->manage;
 		least.group = group->path;

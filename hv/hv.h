@@ -279,10 +279,10 @@ struct hv_event {
 	};
 };
 
-/* Frees what the event owns, and makes it HV_EVENT_NONE. */
 /* The type of the event that answers a call; HV_EVENT_NONE: there is no such call. */
 enum hv_event_type hv_answer_of(enum hv_call_type type);
 
+/* Frees what the event owns, and makes it HV_EVENT_NONE. */
 void hv_event_clear(struct hv_event *event);
 void hv_info_clear(struct hv_info *info);
 void hv_knobs_clear(struct hv_knobs *knobs);

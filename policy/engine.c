@@ -121,8 +121,8 @@ void engine_config_default(struct engine_config *ret_config)
 		.hold_max_us = 300 * SECOND,
 		.ask_deadline_us = 5 * SECOND,
 		.rest_us = 3 * SECOND, /* balloon events come once a second, and may be late */
-		/* Seen within 0.3 s, told at once, and the first of it comes within two. */
-		.growth_us = 2 * SECOND,
+		/* Seen within 0.3 s and told at once; the first of it comes within the rest. */
+		.growth_us = SECOND,
 		/* Long enough to do by hand what it was let go for; who needs longer pauses it. */
 		.release_us = 600 * SECOND,
 	};

@@ -281,22 +281,12 @@ static struct json_object *reasons_array(struct core *core, uint64_t id)
 	return done(array, r);
 }
 
-/* Whether a VM in group is below the group of path. */
-static bool is_below(const char *group, const char *path)
-{
-	size_t length = strlen(path);
-
-	if (!strcmp(path, "/"))
-		return true;
-	return !strncmp(group, path, length) && (group[length] == '\0' || group[length] == '/');
-}
-
 static bool add_vm(void *ctx, const struct core_vm_view *vm)
 {
 	struct list *list = ctx;
 	struct json_object *object;
 
-	if ((list->id && vm->id != list->id) || (list->below && !is_below(vm->group, list->below)))
+	if ((list->id && vm->id != list->id) || (list->below && !core_path_is_below(vm->group, list->below)))
 		return true;
 	object = vm_object(list->core, vm);
 	if (object && list->reasons)
@@ -384,7 +374,7 @@ static bool add_hold(void *ctx, const struct core_vm_view *vm)
 	struct list *list = ctx;
 	struct json_object *object;
 
-	if (vm->engine.hold == RECLAIM_HOLD_NONE || !is_below(vm->group, list->below))
+	if (vm->engine.hold == RECLAIM_HOLD_NONE || !core_path_is_below(vm->group, list->below))
 		return true;
 	object = json_object_new_object();
 	json_put_string(object, "name", vm->name, &list->r);

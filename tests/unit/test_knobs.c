@@ -483,24 +483,25 @@ START_TEST(min_is_checked_against_the_room_of_the_group_that_the_vm_will_be_in)
 	struct core_group_knobs groups[] = {
 		{ (char *)"/a", { PAGES_UNLIMITED, PAGES(GIB), 0, PAGES_UNLIMITED },
 			HV_MANAGE_ACT },
-		{ (char *)"/b", { PAGES_UNLIMITED, PAGES(GIB), 0, PAGES_UNLIMITED },
+		{ (char *)"/b", { PAGES_UNLIMITED, PAGES(512 * MIB), 0, PAGES_UNLIMITED },
 			HV_MANAGE_ACT },
 	};
 	struct hv_knobs_change change = {
-		.set = { .has_min = true, .min = GIB, .has_group = true, .group = (char *)"/b" }
+		.set = { .has_min = true, .min = 768 * MIB, .has_group = true, .group = (char *)"/b" }
 	};
-	struct host_vm *vm = host_vm(0), *other = host_vm(1);
+	struct host_vm *vm = host_vm(0), *other = host_vm(1), *third = host_vm(2);
 	char why[256] = "";
 	uint64_t id;
 
 	host.config.pool_host = false;
-	host.config.pool_size = GIB + 512 * MIB;
+	host.config.pool_size = GIB + 768 * MIB;
 	host.config.groups = groups;
 	host.config.nr_groups = 2;
 	other->metadata = (struct hv_knobs){ .has_group = true, .group = (char *)"/a/x" };
+	third->metadata = (struct hv_knobs){ .has_group = true, .group = (char *)"/b" };
 	host_up();
 	want_min(other, GIB);
-	want_min(vm, 512 * MIB);
+	want_min(vm, 256 * MIB);
 	/* In "/" there is room for less; what /b has is its own. */
 	ck_assert_int_eq(core_set_knobs(host.core, host_id(vm), &change, &id, why, sizeof(why)), 0);
 	host_run(2 * SECOND);
@@ -513,8 +514,8 @@ START_TEST(min_is_checked_against_the_room_of_the_group_that_the_vm_will_be_in)
 	change.set.has_min = false;
 	vm->metadata.has_group = true;
 	vm->metadata.group = (char *)"/b";
-	want_min(vm, GIB);
-	ck_assert_uint_eq(host_item(vm)->knobs.min, PAGES(GIB));
+	want_min(vm, 768 * MIB);
+	ck_assert_uint_eq(host_item(vm)->knobs.min, PAGES(768 * MIB));
 	ck_assert_int_eq(
 		core_set_knobs(host.core, host_id(vm), &change, &id, why, sizeof(why)), -EINVAL);
 }
