@@ -93,7 +93,7 @@ bool core_path_is_below(const char *path, const char *above)
 {
 	size_t length = strlen(above);
 
-	if (!strcmp(above, "/"))
+	if (length == 1) /* "/" */
 		return true;
 	return !strncmp(path, above, length) && (path[length] == '\0' || path[length] == '/');
 }
@@ -389,7 +389,6 @@ static void resolve_group(struct core_resolved *resolved)
 	}
 }
 
-
 /* What the VM and the groups above it may be done: the least of all. */
 static void resolve_manage(const struct core_config *config, struct core_resolved *resolved)
 {
@@ -399,7 +398,8 @@ static void resolve_manage(const struct core_config *config, struct core_resolve
 	for (size_t i = 0; i < config->nr_groups; i++) {
 		const struct core_group_knobs *group = &config->groups[i];
 
-		if (group->manage >= least.value || !core_path_is_below(resolved->group, group->path))
+		if (group->manage >= least.value ||
+			!core_path_is_below(resolved->group, group->path))
 			continue;
 		least.value = group->manage;
 		least.group = group->path;

@@ -463,8 +463,8 @@ static bool is_below_another(const struct core_config *core, size_t group)
 	for (size_t i = 0; i < core->nr_groups; i++) {
 		const char *above = core->groups[i].path;
 
-		if (strcmp(above, "/") != 0 && strcmp(above, path) != 0 &&
-			core_path_is_below(path, above))
+		/* "/" stands above all, and its min for nobody's. */
+		if (i != group && above[1] != '\0' && core_path_is_below(path, above))
 			return true;
 	}
 	return false;
