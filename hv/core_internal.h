@@ -309,7 +309,8 @@ struct core {
 
 	struct engine_pool pool;
 	bool pool_changed;
-	uint64_t min_most; /* pages for groups' min: of the pool, when it was last known; 0: never */
+	uint64_t
+		min_most; /* pages for groups' min: of the pool, when it was last known; 0: never */
 	bool said_groups_min;
 	uint64_t pool_seen; /* available, bytes, when it was last seen to move */
 	uint64_t resident;  /* of all VMs' processes, bytes, when they were last read */

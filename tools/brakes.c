@@ -46,8 +46,12 @@ void show_release(struct json_object *result)
 	printf("%llu VM%s get%s back what ballast took, and %s not asked for %llu %s\n",
 		(unsigned long long)nr, nr == 1 ? "" : "s", nr == 1 ? "s" : "",
 		nr == 1 ? "is" : "are",
-		(unsigned long long)(minutes ? ms / 60000 : seconds ? ms / 1000 : ms),
-		minutes ? "min" : seconds ? "s" : "ms");
+		(unsigned long long)(minutes   ? ms / 60000
+				     : seconds ? ms / 1000
+					       : ms),
+		minutes	  ? "min"
+		: seconds ? "s"
+			  : "ms");
 }
 
 /* ---- reclaim ---- */

@@ -286,7 +286,8 @@ static bool add_vm(void *ctx, const struct core_vm_view *vm)
 	struct list *list = ctx;
 	struct json_object *object;
 
-	if ((list->id && vm->id != list->id) || (list->below && !core_path_is_below(vm->group, list->below)))
+	if ((list->id && vm->id != list->id) ||
+		(list->below && !core_path_is_below(vm->group, list->below)))
 		return true;
 	object = vm_object(list->core, vm);
 	if (object && list->reasons)

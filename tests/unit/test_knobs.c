@@ -486,9 +486,10 @@ START_TEST(min_is_checked_against_the_room_of_the_group_that_the_vm_will_be_in)
 		{ (char *)"/b", { PAGES_UNLIMITED, PAGES(512 * MIB), 0, PAGES_UNLIMITED },
 			HV_MANAGE_ACT },
 	};
-	struct hv_knobs_change change = {
-		.set = { .has_min = true, .min = 768 * MIB, .has_group = true, .group = (char *)"/b" }
-	};
+	struct hv_knobs_change change = { .set = { .has_min = true,
+						  .min = 768 * MIB,
+						  .has_group = true,
+						  .group = (char *)"/b" } };
 	struct host_vm *vm = host_vm(0), *other = host_vm(1), *third = host_vm(2);
 	char why[256] = "";
 	uint64_t id;

@@ -626,7 +626,8 @@ START_TEST(release_of_a_vm_that_is_not_managed_says_so)
 {
 	struct control_error error;
 	struct core_config changed = config;
-	struct core_rule rule = { .name = (char *)"mine", .match_name = (char *)"batch",
+	struct core_rule rule = { .name = (char *)"mine",
+		.match_name = (char *)"batch",
 		.knobs = { .has_manage = true, .manage = HV_MANAGE_OBSERVE } };
 
 	changed.rules = &rule;
