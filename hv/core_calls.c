@@ -112,11 +112,6 @@ static uint64_t host_due(const struct core *core)
 	return reading_due(&core->host, rhythm(core), core->config.pool_fast_us);
 }
 
-static struct core_slot *free_slot(const struct core *core)
-{
-	return core_slot_find((struct core *)core, 0);
-}
-
 /* Calls that are out: those of VMs, or descriptions, which may not hang and count apart. */
 static size_t out(const struct core *core, bool info)
 {
@@ -203,11 +198,12 @@ static void submit_readings(struct core *core, uint64_t now, size_t *nr)
 
 static void submit_lanes(struct core *core, uint64_t now, size_t *nr)
 {
+	struct core_slot *slot;
 	struct core_vm *vm;
 
-	while ((vm = next_ready(core))) {
+	while ((slot = core_slot_find(core, 0)) && (vm = next_ready(core))) {
 		if (lane_next(&vm->lane, now, core->next_token, &core->calls[*nr])) {
-			*free_slot(core) = (struct core_slot){
+			*slot = (struct core_slot){
 				.token = core->next_token++,
 				.vm = vm,
 				.life = vm->life,

@@ -330,7 +330,8 @@ static void settle_rest(struct engine *e, struct vm *vm)
 		vm->contended_until = e->now + e->config.hold_us;
 		engine_event(e, ENGINE_EVENT_CONTENDED, vm->memcg->id, vm->target, (int64_t)actual);
 		vm->target = actual;
-	} else if (actual + granule <= vm->target && e->config.act && vm->attrs.act &&
+	} else if (actual + granule <= vm->target && vm->target >= vm_limit(vm) &&
+		   vm->target - granule >= vm->reclaim.keep && e->config.act && vm->attrs.act &&
 		   vm_gives(vm)) {
 		/*
 		 * After a reboot the device still says what the guest's last life had left, until

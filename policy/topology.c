@@ -50,12 +50,13 @@ void topology_free_vm(struct engine *e, struct vm *vm)
 
 static enum reclaim_hold hold_of(const struct engine *e, const struct vm *vm)
 {
-	if (!vm_gives(vm))
-		return RECLAIM_HOLD_STATE;
 	if (!vm->attrs.act)
 		return RECLAIM_HOLD_MANAGE;
 	if (vm->attrs.paused)
 		return RECLAIM_HOLD_PAUSED;
+	/* Shown by its name anyway: what the operator said stands beside it. */
+	if (!vm_gives(vm))
+		return RECLAIM_HOLD_STATE;
 	if (vm->released_until > e->now)
 		return RECLAIM_HOLD_RELEASED;
 	if (!vm->set.donor_known)

@@ -569,15 +569,14 @@ static const char *foreign_option(const struct ctl_options *options, const struc
 	return options->uri && !options->direct ? "connect without --direct" : NULL;
 }
 
-static int run(int argc, char **argv)
+static int run(int argc, char **argv, struct ctl_options *options)
 {
-	struct ctl_options options = { .socket = CLIENT_DEFAULT_SOCKET };
 	const struct command *command;
 	const char *foreign;
 	bool help = false;
 	int status, nr;
 
-	if (!read_options(argc, argv, &options, &help, &status))
+	if (!read_options(argc, argv, options, &help, &status))
 		return status;
 	if (optind == argc) {
 		if (!help)
@@ -600,16 +599,20 @@ static int run(int argc, char **argv)
 		if (!text_is_utf8(argv[i]))
 			return ctl_fail(
 				CTL_USAGE, "'%s' is not UTF-8, which all names are", argv[i]);
-	if (options.group && !text_is_utf8(options.group))
+	if (options->group && !text_is_utf8(options->group))
 		return ctl_fail(CTL_USAGE, "--group: '%s' is not UTF-8, which all names are",
-			options.group);
-	foreign = foreign_option(&options, command);
+			options->group);
+	foreign = foreign_option(options, command);
 	if (foreign)
 		return ctl_fail(CTL_USAGE, "%s takes no --%s", command->name, foreign);
-	return command->run(&options, &argv[optind + 1]);
+	return command->run(options, &argv[optind + 1]);
 }
 
 int main(int argc, char **argv)
 {
-	return output_end("ballastctl", run(argc, argv));
+	struct ctl_options options = { .socket = CLIENT_DEFAULT_SOCKET };
+	int status = run(argc, argv, &options);
+
+	json_object_put(options.knobs);
+	return output_end("ballastctl", status);
 }

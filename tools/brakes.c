@@ -84,7 +84,9 @@ int confirm_reclaim(
 	json_get_object(status, "pool", &pool);
 	whole = pool ? number(pool, "size") : 0;
 	json_object_put(status);
-	/* A pool that is not known yet is asked about too: who knows how much it is. */
+	if (!whole)
+		return ctl_fail(CTL_FAILED,
+			"the host's memory is not known yet; try again in a moment, or give --yes");
 	if (bytes <= whole / 10)
 		return 0;
 	if (!isatty(STDIN_FILENO))

@@ -135,7 +135,8 @@ int set_option(struct ctl_options *options, const char *option, const char *valu
 	size_t i = 0;
 	int r = 0;
 
-	while (i < NR(knobs) && strcmp(knobs[i].option, option) != 0)
+	/* The option is one of them: getopt has its names from there. */
+	while (strcmp(knobs[i].option, option) != 0)
 		i++;
 	/* The daemon would say so too, but a wrong command line needs no daemon. */
 	if (knobs[i].list && strcmp(value, "none") != 0 && !is_word(i, value))

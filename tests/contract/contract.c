@@ -321,7 +321,9 @@ START_TEST(every_call_is_answered_once_with_its_token_and_type)
 	for (enum hv_call_type type = HV_LIST; type <= HV_HOST; type++) {
 		event = ask(type, of_a_vm(type) ? "web" : NULL);
 		ck_assert_int_eq(event.type, answers[type]);
-		ck_assert_int_eq(event.error, 0);
+		/* A limit that is the only one is not lifted. */
+		ck_assert(
+			event.error == 0 || (type == HV_UNTHROTTLE && event.error == -EOPNOTSUPP));
 		if (of_a_vm(type))
 			ck_assert(same(&event.uuid, "web"));
 		seen[event.token - first]++;

@@ -15,11 +15,12 @@ daemon_configure() {
 	echo "$POOL" >"$LAB/pool"
 }
 
-# daemon_start [OPTION...]: returns when it answers.
+# daemon_start [OPTION...]: returns when it answers. Forced: what moves balloons elsewhere on this
+# machine, the fakes of unit tests among them, does not move those of the lab.
 daemon_start() {
 	[ -x "$BUILD/ballastd" ] || die "no ballastd in $BUILD: ./dev build"
 	setsid nsenter -m -r -w -t "$(<"$LAB/libvirtd.pid")" "$BUILD/ballastd" --connect qemu:///system \
-		--config "$LAB/ballastd.conf" --socket "$LAB/ballastd.sock" --run-dir "$LAB/daemon" "$@" \
+		--config "$LAB/ballastd.conf" --socket "$LAB/ballastd.sock" --run-dir "$LAB/daemon" --force "$@" \
 		>>"$LAB/ballastd.log" 2>&1 </dev/null &
 	echo $! >"$LAB/daemon.pid"
 	wait_for 15 daemon_answers || {

@@ -29,6 +29,16 @@ soak_fuzz() {
 	results_end
 }
 
+# Every case on real guests, also those whose timing is not steady enough for every change.
+soak_guests() {
+	install_for build lab
+	build_programs
+	results_begin
+	part system 900 suite_system soak
+	cat "$PART.log"
+	results_end
+}
+
 # soak_mutate MINUTES
 soak_mutate() {
 	install_for build

@@ -81,6 +81,18 @@ refill() {
 	guest spare cache "$STORY_SPARE_CACHE"
 }
 
+# begin: how a case begins that goes on with the guests of the one before it. Records.
+begin() {
+	[ ! -e "$LAB/daemon.pid" ] || daemon_end
+	guest web drop grow
+	refill
+	squeeze_pool
+	RECORD=$LAB/case.record
+	rm -f "$RECORD"
+	daemon_start --record "$RECORD"
+	wait_for 20 sampling
+}
+
 # squeeze MIB: batch has to give for web, which grows by so much; waits until it gave, and rests.
 squeeze() {
 	local mark

@@ -7,6 +7,7 @@
 #include <check.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <unistd.h>
 
 static void make_folder(void)
 {
@@ -49,17 +50,30 @@ START_TEST(exits)
 }
 END_TEST
 
-int main(void)
+START_TEST(hangs)
+{
+	make_folder();
+	pause();
+}
+END_TEST
+
+/* With an argument: one that hangs. */
+int main(int argc, char **argv)
 {
 	Suite *suite = suite_create("fails");
 	TCase *tc = tcase_create("fails");
 	SRunner *sr;
 	int failed;
 
-	tcase_add_test(tc, passes);
-	tcase_add_test(tc, fails);
-	tcase_add_test(tc, crashes);
-	tcase_add_test(tc, exits);
+	if (argc > 1) {
+		tcase_set_timeout(tc, 0);
+		tcase_add_test(tc, hangs);
+	} else {
+		tcase_add_test(tc, passes);
+		tcase_add_test(tc, fails);
+		tcase_add_test(tc, crashes);
+		tcase_add_test(tc, exits);
+	}
 	suite_add_tcase(suite, tc);
 	scratch_begin();
 	sr = srunner_create(suite);

@@ -23,8 +23,8 @@ ctl() {
 start() {
 	"$builddir/ballastd" --force -c $uri --run-dir "$work" --mode act "$@" 2>"$work/log" &
 	pid=$!
-	for _ in $(seq 60); do
-		[[ $(ctl status) != *"test "* ]] || return 0
+	for _ in $(seq 100); do
+		[[ $(ctl status) != *" free of "*"test "* ]] || return 0 # the pool is known, and so is the VM
 		kill -0 $pid 2>/dev/null || return 1
 		sleep 0.2
 	done

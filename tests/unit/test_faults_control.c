@@ -243,6 +243,16 @@ START_TEST(the_nth_failure_at_the_control_socket_costs_nobody_else_anything)
 }
 END_TEST
 
+/*
+ * json-c's parser drops a number that it has no memory to put into its object. Its leak, found
+ * where it is asked for: what is ours is found by all the other types.
+ */
+const char *__lsan_default_suppressions(void);
+const char *__lsan_default_suppressions(void)
+{
+	return "leak:json_object_new_int64";
+}
+
 int main(void)
 {
 	Suite *suite = suite_create("faults_control");

@@ -111,6 +111,7 @@ static void begin(void)
 	web = fake_add("web");
 	web->has_config_limit = true; /* or its throttle is not lifted */
 	web->config_limit_kib = 4096;
+	strcpy(web->inside_inactive, "<memtune><soft_limit unit='KiB'>4096</soft_limit></memtune>");
 	hv = NULL;
 }
 

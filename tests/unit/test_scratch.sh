@@ -25,6 +25,26 @@ for folder in "${folders[@]}"; do
 	[ ! -e "${folder%/*}" ] || left+="$folder "
 done
 report folders_of_tests_that_fail_are_gone "$left"
+
+# ended SIGNAL: what is left of a program that is ended while a test hangs.
+ended() {
+	local said pid folder
+	said=$(mktemp)
+	# Check passes a signal on to its whole group.
+	setsid "$builddir/tests/unit/scratch_fails" hang >"$said" &
+	pid=$!
+	for _ in $(seq 100); do
+		[ ! -s "$said" ] || break
+		sleep 0.1
+	done
+	folder=$(sed -n 's/^made //p' "$said")
+	rm -f "$said"
+	kill "-$1" "$pid"
+	wait "$pid" 2>/dev/null
+	[ -n "$folder" ] || echo "it made none"
+	[ ! -e "${folder%/*}" ] || echo "$folder"
+}
+report folder_of_a_program_that_is_terminated_is_gone "$(ended TERM)"
 # shellcheck disable=SC2016
 report tests_make_folders_with_scratch_only \
 	"$(grep -lE 'mkd?s?temp\(|tmpnam|tempnam' tests/*/*.c | grep -v '/scratch\.c$' || true)"

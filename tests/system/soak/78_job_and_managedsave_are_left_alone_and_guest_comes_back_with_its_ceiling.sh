@@ -2,7 +2,7 @@
 # shellcheck shell=bash
 # A snapshot job on batch, which takes as long as the test wants: the process that writes its file is
 # stopped. Then a managedsave in the middle of a cut, and the start from it.
-. "$(dirname "$0")/common.sh"
+. "$(dirname "$0")/../common.sh"
 
 writer() {
 	pgrep -f "libvirt_iohelper.*$LAB/batch.memory"
@@ -14,11 +14,8 @@ in_job() {
 	[ "$(vm batch state)" = "snapshot job" ]
 }
 
-refill
-squeeze_pool
-daemon_start
-wait_for 20 sampling
-squeeze 60
+begin
+squeeze 70
 expect "batch was cut" "$(guest_actual batch)" -lt "${STORY_MIB[batch]}"
 
 lab_virsh snapshot-create-as batch lab --no-metadata --live --diskspec vda,snapshot=no \

@@ -2,7 +2,7 @@
 # shellcheck shell=bash
 # During a squeeze somebody turns batch's balloon: up is asked back once and then left alone, down
 # becomes its ceiling. Then release, by the daemon and without it. Goes on with the guests of case 74.
-. "$(dirname "$0")/common.sh"
+. "$(dirname "$0")/../common.sh"
 
 ALL=${STORY_MIB[batch]}
 has_wished() {
@@ -15,10 +15,7 @@ is_contended() {
 	[ "$(tail -n "+$said" "$LAB/ballastd.log" | grep -c 'batch .*somebody else moves its balloon')" -ge 1 ]
 }
 
-refill
-squeeze_pool
-daemon_start
-wait_for 20 sampling
+begin
 squeeze 70
 sleep 4 # rests where it was put
 capped=$(guest_actual batch)
@@ -48,12 +45,9 @@ guest web drop grow
 
 # Released without the daemon, which was killed in the middle; and then by it.
 lab_virsh setmem batch "${ALL}MiB" --live
-refill
-squeeze_pool
-daemon_start
-wait_for 20 sampling
+begin
 mark=$(log_mark)
-guest web grow 60 "$STORY_RATE"
+guest web grow 70 "$STORY_RATE"
 wait_for 30 cut_begun batch "$mark"
 daemon_end KILL
 expect "batch is told less than it had" "$(last_target batch "$mark")" -lt "$ALL"

@@ -2,18 +2,15 @@
 # shellcheck shell=bash
 # libvirtd is killed with -9 after the first balloon command, and started again: the guests run on,
 # and only batch, which is in excess, gives.
-. "$(dirname "$0")/common.sh"
+. "$(dirname "$0")/../common.sh"
 
 is_connected() {
 	[ "$(ctl status --format json | jq .connected)" = "$1" ]
 }
 
-refill
-squeeze_pool
-daemon_start
-wait_for 20 sampling
+begin
 mark=$(log_mark)
-guest web grow 65 "$STORY_RATE"
+guest web grow 70 "$STORY_RATE"
 wait_for 30 cut_begun batch "$mark"
 daemon=$(<"$LAB/daemon.pid")
 lab_kill_libvirtd
