@@ -130,8 +130,10 @@ static void set_pool(struct core *core)
 {
 	if (core->config.pool_host)
 		return;
+	core->others_known = core->said_others = false; /* nobody looks any more */
 	core->pool = (struct engine_pool){ 0 };
 	core->pool.known = core_pages_down(core->config.pool_size, &core->pool.size);
+	core->min_most = core->pool.size;
 	core->pool_changed = true;
 }
 
@@ -228,6 +230,7 @@ int core_set_config(struct core *core, uint64_t now, const struct core_config *c
 		core->pool_changed = true;
 	}
 	core->host.wake = copy.pool_host;
+	core->said_groups_min = false;
 	set_pool(core);
 	hurry(core, now);
 	if (!copy.engine.act)

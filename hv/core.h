@@ -152,6 +152,9 @@ size_t core_releasing(const struct core *core);
  */
 int core_find(const struct core *core, const char *what, uint64_t *ret_id);
 
+/* Whether the group of that path, or a VM in it, is below the group of the other, or is it. */
+bool core_path_is_below(const char *path, const char *above);
+
 /* VM's name or group's path; NULL. Valid until the next event or step. */
 const char *core_name(const struct core *core, uint64_t id);
 
@@ -199,7 +202,8 @@ const char *core_knob_name(enum core_knob knob); /* as the configuration has it:
 enum core_source {
 	CORE_FROM_GROUP, /* manage only: the least that a group above it says, where that is less */
 	CORE_FROM_METADATA,
-	CORE_FROM_MEMTUNE, /* the soft limit only */
+	CORE_FROM_MEMTUNE, /* the soft limit; max: the hard limit less what the process needs
+			      beside the guest, before all others that are larger */
 	CORE_FROM_RULE,
 	CORE_FROM_PARTITION, /* the group only */
 	CORE_FROM_DEFAULT,

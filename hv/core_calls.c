@@ -3,6 +3,7 @@
  * Which calls are submitted, and when. Listing, processes and host have a rhythm of their own and
  * never hang. VMs' calls share HV_MAX_HUNG places, those with a target first: any of them may hang,
  * and keeps its place then. With all of them hung no other VM's call is made until one returns.
+ * Descriptions have the other places: they are the hypervisor's to give, and count for no VM.
  */
 #include <config.h>
 
@@ -111,25 +112,37 @@ static uint64_t host_due(const struct core *core)
 	return reading_due(&core->host, rhythm(core), core->config.pool_fast_us);
 }
 
-/* Those with a target first, and within a class in the order in which they got ready. */
-static struct core_vm *next_ready(const struct core *core)
-{
-	return core->ready_urgent ? core->ready_urgent : core->ready_normal;
-}
-
-static size_t out(const struct core *core)
+/* Calls that are out: those of VMs, or descriptions, which may not hang and count apart. */
+static size_t out(const struct core *core, bool info)
 {
 	size_t nr = 0;
 
 	for (size_t i = 0; i < HV_WORKERS; i++)
-		nr += core->slots[i].token != 0;
+		nr += core->slots[i].token != 0 &&
+		      (core->slots[i].vm->lane.call.type == HV_INFO) == info;
 	return nr;
 }
 
-/* Hosts lose all their QEMUs in one moment, with the storage under them: all that is out hangs. */
-static bool may_call(const struct core *core)
+/*
+ * The first that may be called, those with a target first, and within a class in the order in which
+ * they got ready. Hosts lose all their QEMUs in one moment, with the storage under them: all that
+ * is out hangs.
+ */
+static struct core_vm *next_ready(const struct core *core)
 {
-	return core->connected && out(core) < HV_MAX_HUNG;
+	struct core_vm *vm = NULL;
+
+	if (!core->connected)
+		return NULL;
+	if (out(core, true) < HV_WORKERS - HV_MAX_HUNG)
+		vm = core->ready[CORE_READY_INFO_URGENT];
+	if (!vm && out(core, false) < HV_MAX_HUNG)
+		vm = core->ready[CORE_READY_URGENT];
+	if (!vm && out(core, true) < HV_WORKERS - HV_MAX_HUNG)
+		vm = core->ready[CORE_READY_INFO];
+	if (!vm && out(core, false) < HV_MAX_HUNG)
+		vm = core->ready[CORE_READY_NORMAL];
+	return vm;
 }
 
 uint64_t core_calls_due(const struct core *core)
@@ -139,16 +152,16 @@ uint64_t core_calls_due(const struct core *core)
 	due = due < other ? due : other;
 	other = host_due(core);
 	due = due < other ? due : other;
-	if (may_call(core) && next_ready(core))
+	if (next_ready(core))
 		due = 0;
 	if (due != CORE_NEVER)
 		due = at_least(due, core->not_before);
 
 	for (size_t i = 0; i < HV_WORKERS; i++) {
-		const struct lane *lane = core->slots[i].token ? &core->slots[i].vm->lane : NULL;
-
-		if (lane && !lane->late && lane->since + core->config.lane_us < due)
-			due = lane->since + core->config.lane_us;
+		if (!core->slots[i].token)
+			continue;
+		other = lane_deadline(&core->slots[i].vm->lane, core->config.lane_us);
+		due = due < other ? due : other;
 	}
 	if (core->due && core->due->due < due)
 		due = core->due->due;
@@ -188,7 +201,7 @@ static void submit_lanes(struct core *core, uint64_t now, size_t *nr)
 	struct core_slot *slot;
 	struct core_vm *vm;
 
-	while (may_call(core) && (slot = core_slot_find(core, 0)) && (vm = next_ready(core))) {
+	while ((slot = core_slot_find(core, 0)) && (vm = next_ready(core))) {
 		if (lane_next(&vm->lane, now, core->next_token, &core->calls[*nr])) {
 			*slot = (struct core_slot){
 				.token = core->next_token++,

@@ -40,14 +40,30 @@ static bool refuses(const struct core_resolved *resolved, enum core_knob knob)
 	return false;
 }
 
+/* How large its min may be in the group that it will be in. -ENOMEM. */
+static int room_in(struct core *core, struct core_vm *vm, const char *path, uint64_t *ret_room)
+{
+	struct core_group *group;
+	int r = core_group_get(core, path, &group);
+
+	if (r == -ENOSPC) /* where it will be put then */
+		r = core_group_get(core, "/", &group);
+	if (r < 0)
+		return r;
+	*ret_room = core_vm_min_room(core, vm, group);
+	core_group_put(core, group);
+	return 0;
+}
+
 /* Whether what the metadata would say then can be used. -EINVAL with why, -ENOMEM. */
 static int check(struct core *core, struct core_vm *vm, const struct hv_knobs_change *change,
 	char *why, size_t size)
 {
-	struct hv_info info = vm->said;
+	struct hv_info info = core_vm_limited(vm, &vm->said);
 	struct core_resolved resolved;
 	struct hv_knobs knobs;
-	uint64_t room = core_vm_min_room(core, vm, vm->group);
+	bool moves = change->set.has_group || (change->clear & HV_KNOB_GROUP);
+	uint64_t room;
 	int r = hv_knobs_copy(&vm->said.metadata, &knobs);
 
 	if (r < 0)
@@ -62,9 +78,12 @@ static int check(struct core *core, struct core_vm *vm, const struct hv_knobs_ch
 	}
 	info.metadata = knobs;
 	info.problem = NULL;
-	if (core_resolve(&core->config, &info, room, &resolved) < 0)
+	if (core_resolve(&core->config, &info, PAGES_UNLIMITED, &resolved) < 0)
 		goto out;
-	if ((change->set.has_min && refuses(&resolved, CORE_MIN)) ||
+	r = room_in(core, vm, resolved.group, &room);
+	if (r < 0 || core_resolve(&core->config, &info, room, &resolved) < 0)
+		goto out;
+	if (((change->set.has_min || moves) && refuses(&resolved, CORE_MIN)) ||
 		((change->set.has_max || change->set.has_min) && refuses(&resolved, CORE_MAX)) ||
 		(change->set.has_group && refuses(&resolved, CORE_GROUP))) {
 		snprintf(why, size, "%s", resolved.problem);

@@ -247,6 +247,7 @@ static void on_host(struct core *core, uint64_t now, const struct hv_event *even
 	static const char what[] = "the host's memory";
 	const struct hv_host *host = &event->host;
 	struct engine_pool pool = { .host = true };
+	bool look_at_groups;
 
 	core->host.token = 0;
 	if (event->error || event->type != HV_EVENT_HOST) {
@@ -275,8 +276,13 @@ static void on_host(struct core *core, uint64_t now, const struct hv_event *even
 	if (pool.known == core->pool.known && pool.size == core->pool.size &&
 		pool.available == core->pool.available && pool.reserve == core->pool.reserve)
 		return;
+	look_at_groups = pool.known && core->min_most != pages_sub(pool.size, pool.reserve);
+	if (look_at_groups)
+		core->min_most = pages_sub(pool.size, pool.reserve);
 	core->pool = pool;
 	core->pool_changed = core->changed = true;
+	if (look_at_groups)
+		core_group_review(core);
 }
 
 /* ---- answers to a VM's calls ---- */
@@ -338,8 +344,12 @@ static void on_target(
 	const struct hv_call *call = &vm->lane.call;
 	char target[SIZE_TEXT], what[64 + SIZE_TEXT];
 
-	vm->has_result = true;
-	vm->result = (struct engine_result){ .id = vm->id, .seq = seq, .error = event->error };
+	/* Not where a newer one was dropped meanwhile: what became of that is what counts. */
+	if (!vm->has_result || vm->result.id != vm->id || vm->result.seq <= seq) {
+		vm->has_result = true;
+		vm->result =
+			(struct engine_result){ .id = vm->id, .seq = seq, .error = event->error };
+	}
 	vm->lane.want_stats = true;
 	if (event->error) {
 		snprintf(what, sizeof(what), "its balloon target %s was refused",
@@ -477,11 +487,14 @@ static void on_up(struct core *core, uint64_t now)
 		core_vm_forget_stats(vm, now);
 }
 
-static void on_changed(struct core *core, const struct hv_uuid *uuid)
+static void on_changed(struct core *core, uint64_t now, const struct hv_uuid *uuid)
 {
+	static const struct hv_uuid any;
 	struct core_vm *vm = core_vm_find(core, uuid);
 
 	core->list.wake = true;
+	if (hv_uuid_equal(uuid, &any)) /* whose is lost: all are described anew */
+		core->resync_due = now;
 	if (!vm || vm->gone)
 		return;
 	vm->lane.want_info = true;
@@ -539,7 +552,7 @@ void core_event(struct core *core, uint64_t now, const struct hv_event *event)
 		return;
 	switch (event->type) {
 	case HV_EVENT_CHANGED:
-		on_changed(core, &event->uuid);
+		on_changed(core, now, &event->uuid);
 		break;
 	case HV_EVENT_REBOOTED:
 		on_rebooted(core, now, &event->uuid);

@@ -12,6 +12,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "common/size.h"
+
 static int by_path(const struct core_group *a, const struct core_group *b)
 {
 	return strcmp(a->path, b->path);
@@ -33,12 +35,70 @@ struct core_group *core_group_by_id(const struct core *core, uint64_t id)
 	return group;
 }
 
+/* The group of the configuration that stands for the min of all below it: the topmost. */
+static size_t top_of(const struct core_config *config, size_t i)
+{
+	for (size_t j = 0; j < config->nr_groups; j++)
+		if (strcmp(config->groups[j].path, "/") != 0 &&
+			strlen(config->groups[j].path) < strlen(config->groups[i].path) &&
+			core_path_is_below(config->groups[i].path, config->groups[j].path))
+			i = j;
+	return i;
+}
+
+/* Whether the min of the topmost group fits beside those that stand before it. */
+static bool min_fits(const struct core *core, size_t top)
+{
+	const struct core_config *config = &core->config;
+	uint64_t sum = 0;
+
+	if (core->min_most == 0)
+		return true;
+	for (size_t i = 0; i <= top; i++) {
+		uint64_t min = config->groups[i].knobs.min;
+
+		if (top_of(config, i) == i && (i == top || sum + min <= core->min_most))
+			sum = pages_min(sum + min, PAGES_UNLIMITED);
+	}
+	return sum <= core->min_most;
+}
+
+/*
+ * Of the configuration. A set size was checked with it; the host's memory is known only later: a
+ * min that does not fit into it beside those before is none, and neither are those below it.
+ */
 static struct memcg_knobs knobs_of(const struct core *core, const char *path)
 {
-	for (size_t i = 0; i < core->config.nr_groups; i++)
-		if (!strcmp(core->config.groups[i].path, path))
-			return core->config.groups[i].knobs;
+	const struct core_config *config = &core->config;
+
+	for (size_t i = 0; i < config->nr_groups; i++) {
+		struct memcg_knobs knobs = config->groups[i].knobs;
+
+		if (strcmp(config->groups[i].path, path) != 0)
+			continue;
+		if (knobs.min > 0 && !min_fits(core, top_of(config, i)))
+			knobs.min = 0;
+		return knobs;
+	}
 	return MEMCG_KNOBS_NONE;
+}
+
+static void say_min(struct core *core)
+{
+	const struct core_config *config = &core->config;
+	char min[SIZE_TEXT], most[SIZE_TEXT];
+
+	for (size_t i = 0; i < config->nr_groups && !core->said_groups_min; i++) {
+		if (config->groups[i].knobs.min == 0 || min_fits(core, top_of(config, i)))
+			continue;
+		core->said_groups_min = true;
+		core_say(core, CORE_LOG_ERROR, NULL,
+			"group %s: min = %s is not used: with those before it it is over the %s "
+			"that the host has for VMs; the same goes for others that do not fit",
+			config->groups[i].path,
+			size_format(core_bytes(config->groups[i].knobs.min), min, sizeof(min)),
+			size_format(core_bytes(core->min_most), most, sizeof(most)));
+	}
 }
 
 void core_group_free(struct core *core, struct core_group *group)
@@ -90,6 +150,7 @@ void core_group_review(struct core *core)
 {
 	struct core_group *group, *next;
 
+	say_min(core);
 	HASH_ITER (hh, core->groups, group, next) {
 		struct memcg_knobs knobs = knobs_of(core, group->path);
 		uint64_t booked = group->min_sum;

@@ -40,6 +40,11 @@
 #define CORE_MAX_GROUPS 65536
 /* Statistics that stood still for so many periods are stale. */
 #define CORE_STALE_PERIODS 3
+/*
+ * What a QEMU needs beside the guest is told in such steps, or its max would move with every
+ * buffer.
+ */
+#define CORE_BESIDE_STEP (UINT64_C(64) << 20)
 /* A guest that boots shows its driver within a few seconds, a slow one within a minute. */
 #define CORE_ARRIVE_US UINT64_C(60000000)
 /* A QEMU that runs into its limit so often a second hardly runs: 500,000 in 90 minutes was dead. */
@@ -91,6 +96,7 @@ struct core_resolved {
 };
 
 /*
+ * The info's hard_limit is what is left for the guest: see core_vm_limited().
  * A min of more than min_room pages is refused: there is no room for it in the pool. Words point
  * into config and info. -EINVAL: the description has no usable maximum.
  */
@@ -117,6 +123,7 @@ struct core_vm {
 	struct hv_info said;	  /* where has_info: the last description, to resolve it again */
 	uint64_t min_booked;	  /* pages, in the sums of group and those above it */
 	uint64_t min_room;	  /* what its min was resolved with */
+	uint64_t beside;	  /* bytes: the most that its process had beside the guest */
 	bool min_checked;	  /* there was room for it in a pool that was known */
 	bool info_again;	  /* could not be kept: read it anew */
 	struct memcg_knobs knobs; /* resolved */
@@ -209,7 +216,17 @@ struct core_vm {
 	UT_hash_handle hh_id; /* by id */
 	bool dirty;	      /* in core->dirty: may differ from what was told */
 	struct core_vm *dirty_prev, *dirty_next;
-	enum core_ready { CORE_READY_NOT, CORE_READY_URGENT, CORE_READY_NORMAL } ready;
+	/*
+	 * What it has to be called for: in core->ready. Descriptions have places of their own, and
+	 * are urgent too where a target waits behind one.
+	 */
+	enum core_ready {
+		CORE_READY_INFO_URGENT,
+		CORE_READY_INFO,
+		CORE_READY_URGENT,
+		CORE_READY_NORMAL,
+		CORE_READY_NOT,
+	} ready;
 	struct core_vm *ready_prev, *ready_next;
 	uint64_t due; /* in core->due, which is in this order: the interval is the same for all */
 	struct core_vm *due_prev, *due_next;
@@ -277,7 +294,7 @@ struct core {
 	uint64_t next_id, next_token;
 	bool said_too_many, said_name, said_groups;
 
-	struct core_vm *dirty, *due, *ready_urgent, *ready_normal;
+	struct core_vm *dirty, *due, *ready[CORE_READY_NOT];
 	struct core_slot slots[HV_WORKERS];
 	bool said_hung;
 
@@ -292,6 +309,9 @@ struct core {
 
 	struct engine_pool pool;
 	bool pool_changed;
+	uint64_t
+		min_most; /* pages for groups' min: of the pool, when it was last known; 0: never */
+	bool said_groups_min;
 	uint64_t pool_seen; /* available, bytes, when it was last seen to move */
 	uint64_t resident;  /* of all VMs' processes, bytes, when they were last read */
 	bool others_known, said_others, said_reserve;
@@ -318,7 +338,6 @@ struct core {
 
 	struct engine_event events[CORE_EVENTS];
 	size_t first_event, nr_events;
-	uint64_t lost_events;
 };
 
 /* core_vm.c */
@@ -341,6 +360,8 @@ void core_vm_run(struct core *core, struct core_vm *vm, uint64_t now, enum hv_ru
 	enum hv_job job);
 void core_vm_reboot(struct core *core, struct core_vm *vm, uint64_t now);
 void core_vm_info(struct core *core, struct core_vm *vm, uint64_t now, const struct hv_info *info);
+/* The description with what of the hard limit is left for the guest. */
+struct hv_info core_vm_limited(const struct core_vm *vm, const struct hv_info *info);
 /* Its knobs anew, from what its sources said last: the configuration or its name has changed. */
 void core_vm_review(struct core *core, struct core_vm *vm, uint64_t now);
 void core_vm_stats(

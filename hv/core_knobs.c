@@ -89,6 +89,15 @@ const char *core_source_name(enum core_source source)
 
 /* ---- groups' paths ---- */
 
+bool core_path_is_below(const char *path, const char *above)
+{
+	size_t length = strlen(above);
+
+	if (length == 1) /* "/" */
+		return true;
+	return !strncmp(path, above, length) && (path[length] == '\0' || path[length] == '/');
+}
+
 /*
  * A path in its one form: one slash before each part, none at the end. False: no path, or too long
  * or too deep for a VM below it.
@@ -247,6 +256,27 @@ static void add(struct core_knob_said *said, const struct core_word *word)
 	said->words[said->nr++] = *word;
 }
 
+/*
+ * The hard limit is a max whatever is said: over it the QEMU is killed, or swaps. It stands before
+ * all that say more, else where memtune stands.
+ */
+static void add_hard_limit(const struct sources *s, struct core_knob_said *said)
+{
+	struct core_word word = { .source = CORE_FROM_MEMTUNE, .value = s->info->hard_limit };
+	size_t at = 0;
+
+	if (s->info->hard_limit == 0)
+		return;
+	word.enforced = said->words[0].value > word.value;
+	while (!word.enforced && at < said->nr && said->words[at].source < CORE_FROM_RULE)
+		at++;
+	if (!word.enforced && said->words[0].enforced)
+		at = 1;
+	memmove(&said->words[at + 1], &said->words[at], (said->nr - at) * sizeof(word));
+	said->words[at] = word;
+	said->nr++;
+}
+
 static void collect(const struct sources *s, enum core_knob knob, struct core_knob_said *said)
 {
 	struct core_word metadata = { .source = CORE_FROM_METADATA };
@@ -272,6 +302,8 @@ static void collect(const struct sources *s, enum core_knob knob, struct core_kn
 		add(said, &rule);
 	other = default_word(s, knob);
 	add(said, &other);
+	if (knob == CORE_MAX)
+		add_hard_limit(s, said);
 }
 
 /* "metadata", "rule 'web'" */
@@ -357,13 +389,6 @@ static void resolve_group(struct core_resolved *resolved)
 	}
 }
 
-static bool is_below(const char *group, const char *path)
-{
-	size_t length = strlen(path);
-
-	return !strncmp(group, path, length) && (group[length] == '\0' || group[length] == '/');
-}
-
 /* What the VM and the groups above it may be done: the least of all. */
 static void resolve_manage(const struct core_config *config, struct core_resolved *resolved)
 {
@@ -373,7 +398,8 @@ static void resolve_manage(const struct core_config *config, struct core_resolve
 	for (size_t i = 0; i < config->nr_groups; i++) {
 		const struct core_group_knobs *group = &config->groups[i];
 
-		if (group->manage >= least.value || !is_below(resolved->group, group->path))
+		if (group->manage >= least.value ||
+			!core_path_is_below(resolved->group, group->path))
 			continue;
 		least.value = group->manage;
 		least.group = group->path;

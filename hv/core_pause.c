@@ -88,23 +88,17 @@ size_t core_paused_vms(const struct core *core, const struct hv_uuid **ret_uuids
 
 /* ---- release ---- */
 
-static bool is_below(const struct core_group *group, uint64_t root)
-{
-	for (; group; group = group->parent)
-		if (group->id == root)
-			return true;
-	return false;
-}
-
 size_t core_release(struct core *core, uint64_t root)
 {
+	const struct core_group *group = core_group_by_id(core, root);
 	struct core_vm *vm, *next;
 	size_t nr = 0;
 
 	HASH_ITER (hh, core->vms, vm, next) {
 		if (vm->gone || !vm->told.id || !vm->attrs.act)
 			continue;
-		if (vm->told.id != root && !is_below(vm->told.group, root))
+		if (vm->told.id != root &&
+			!(group && core_path_is_below(vm->told.group->path, group->path)))
 			continue;
 		vm->release = true;
 		core_vm_dirty(core, vm);

@@ -97,8 +97,9 @@ static uint64_t floor_of(const struct core *core, const struct core_vm *vm)
 static int fill(const struct core *core, const struct core_vm *vm, uint64_t floor,
 	struct core_knobs_view *ret_view)
 {
+	const struct hv_info said = core_vm_limited(vm, &vm->said);
 	struct core_resolved resolved;
-	int r = core_resolve(&core->config, &vm->said, vm->min_room, &resolved);
+	int r = core_resolve(&core->config, &said, vm->min_room, &resolved);
 
 	if (r < 0)
 		return r;

@@ -250,10 +250,8 @@ void core_vm_dirty(struct core *core, struct core_vm *vm)
 
 void core_vm_not_ready(struct core *core, struct core_vm *vm)
 {
-	if (vm->ready == CORE_READY_URGENT)
-		DL_DELETE2(core->ready_urgent, vm, ready_prev, ready_next);
-	else if (vm->ready == CORE_READY_NORMAL)
-		DL_DELETE2(core->ready_normal, vm, ready_prev, ready_next);
+	if (vm->ready != CORE_READY_NOT)
+		DL_DELETE2(core->ready[vm->ready], vm, ready_prev, ready_next);
 	vm->ready = CORE_READY_NOT;
 }
 
@@ -263,18 +261,18 @@ void core_vm_ready(struct core *core, struct core_vm *vm)
 	enum core_ready ready = CORE_READY_NOT;
 
 	if (!vm->gone && !lane->busy) {
-		if (lane->want_target)
+		if (lane->want_info)
+			ready = lane->want_target ? CORE_READY_INFO_URGENT : CORE_READY_INFO;
+		else if (lane->want_target)
 			ready = CORE_READY_URGENT;
-		else if (lane->want_info || lane->change || lane->want_period ||
-			 lane->want_unthrottle || lane->want_stats)
+		else if (lane->change || lane->want_period || lane->want_unthrottle ||
+			 lane->want_stats)
 			ready = CORE_READY_NORMAL;
 	}
 	if (vm->ready == ready)
 		return;
 	core_vm_not_ready(core, vm);
 	vm->ready = ready;
-	if (ready == CORE_READY_URGENT)
-		DL_APPEND2(core->ready_urgent, vm, ready_prev, ready_next);
-	else if (ready == CORE_READY_NORMAL)
-		DL_APPEND2(core->ready_normal, vm, ready_prev, ready_next);
+	if (ready != CORE_READY_NOT)
+		DL_APPEND2(core->ready[ready], vm, ready_prev, ready_next);
 }

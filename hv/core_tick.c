@@ -390,6 +390,8 @@ static void settle_vm(struct core *core, struct core_vm *vm, int error)
 		vm->told.id = telling;
 		core_group_ref(core, vm->group);
 		vm->told.group = vm->group;
+	} else if (!vm->told.id) { /* not brought yet: there is nothing that it was told */
+		return;
 	} else if (vm->told.state != core_vm_state(core, vm, core->now))
 		core_say(core, CORE_LOG_INFO, vm, "%s -> %s", engine_vm_state_name(vm->told.state),
 			engine_vm_state_name(core_vm_state(core, vm, core->now)));
@@ -450,7 +452,6 @@ static void keep_event(struct core *core, const struct engine_event *event)
 	if (core->nr_events == CORE_EVENTS) {
 		core->first_event = (core->first_event + 1) % CORE_EVENTS;
 		core->nr_events--;
-		core->lost_events++;
 	}
 	core->events[(core->first_event + core->nr_events++) % CORE_EVENTS] = *event;
 }

@@ -85,6 +85,7 @@ int core_vm_add(struct core *core, uint64_t now, const struct hv_listed *listed)
 		goto fail;
 	core->nr_vms++;
 	lane_init(&vm->lane, &vm->uuid);
+	vm->ready = CORE_READY_NOT;
 	vm->soft_source = "none";
 	vm->listed = core->list_nr;
 	vm->listed_job = listed->job;
@@ -147,6 +148,7 @@ static void end_life(struct core *core, struct core_vm *vm)
 	vm->said_throttled = vm->said_throttled_hard = vm->lifted = vm->lift_again = false;
 	vm->started = vm->throttled_from = vm->throttled_at = 0;
 	vm->kinds = 0;
+	vm->beside = 0;
 	vm->nr_stats = vm->job = 0;
 	vm->actual_high = vm->stats_actual = 0;
 	vm->usage_low = vm->stats_usage = UINT64_MAX;
@@ -239,6 +241,8 @@ void core_vm_process(
 		vm->started = process->started;
 	}
 	vm->process = *process;
+	if (process->known && process->overhead > vm->beside)
+		vm->beside = process->overhead;
 	if (core_vm_usage(vm) < vm->usage_low)
 		vm->usage_low = core_vm_usage(vm);
 	vm->process_nr = core->process_nr;
@@ -447,16 +451,30 @@ uint64_t core_vm_min_room(struct core *core, struct core_vm *vm, const struct co
 	book_min(vm, 0); /* what others leave */
 	room = core_min_room(core, group);
 	book_min(vm, booked);
-	return vm->min_checked ? pages_max(room, booked) : room;
+	return vm->min_checked && group == vm->group ? pages_max(room, booked) : room;
+}
+
+struct hv_info core_vm_limited(const struct core_vm *vm, const struct hv_info *info)
+{
+	struct hv_info limited = *info;
+	uint64_t beside = vm->beside / CORE_BESIDE_STEP * CORE_BESIDE_STEP;
+
+	if (vm->beside > beside)
+		beside += CORE_BESIDE_STEP;
+	/* One that leaves nothing stands in the way of the QEMU itself: it is no max of a guest. */
+	limited.hard_limit = info->hard_limit > beside ? info->hard_limit - beside : 0;
+	return limited;
 }
 
 /* Resolves what its sources say, and finds its group, with a reference. */
 static int resolve(struct core *core, struct core_vm *vm, const struct hv_info *info,
 	struct core_resolved *ret_resolved, struct core_group **ret_group)
 {
+	const struct hv_info limited = core_vm_limited(vm, info);
 	struct core_group *group;
 	int r;
 
+	info = &limited;
 	r = core_resolve(&core->config, info, PAGES_UNLIMITED, ret_resolved);
 	if (r < 0)
 		return r;

@@ -138,6 +138,8 @@ struct hv_info {
 	struct hv_knobs metadata; /* ballast's own element */
 	struct hv_knobs
 		memtune; /* the soft limit of the inactive configuration, else the live one */
+	/* What its process may have in all, live; 0: no limit, or not known. */
+	uint64_t hard_limit;
 	char *partition; /* the hypervisor's own grouping, "/machine"; NULL: none */
 	char *problem; /* what of the metadata was refused, and why, for the operator; NULL: nothing
 			*/
@@ -171,7 +173,7 @@ struct hv_process {
 	uint64_t overhead;	    /* of the process beside it */
 	/* When it started, in any unit: another value is another process; 0: not known. */
 	uint64_t started;
-	/* memory.high of its cgroup, or what v1 has for it; 0: none, or not known. */
+	/* memory.high of its own cgroup (v2); 0: none, or not known. */
 	uint64_t throttle;
 	uint64_t throttled; /* how often it ran into that, since any time */
 };
@@ -245,8 +247,9 @@ enum hv_event_type {
 	HV_EVENT_DONE,
 	/* By themselves, without token. A VM's events may be lost: a listing finds what they told.
 	 */
-	HV_EVENT_CHANGED,  /* started, stopped, paused, defined, renamed, metadata: look at it anew
-			    */
+	/* Started, stopped, paused, defined, renamed, metadata: look at it anew; at all VMs, where
+	 * the UUID is all zeros: events were lost. */
+	HV_EVENT_CHANGED,
 	HV_EVENT_REBOOTED, /* the guest starts over; its balloon is full size again */
 	HV_EVENT_BALLOON,  /* actual changed */
 	HV_EVENT_PRESSURE, /* the host's memory is under pressure (PSI) */
@@ -276,10 +279,10 @@ struct hv_event {
 	};
 };
 
-/* Frees what the event owns, and makes it HV_EVENT_NONE. */
 /* The type of the event that answers a call; HV_EVENT_NONE: there is no such call. */
 enum hv_event_type hv_answer_of(enum hv_call_type type);
 
+/* Frees what the event owns, and makes it HV_EVENT_NONE. */
 void hv_event_clear(struct hv_event *event);
 void hv_info_clear(struct hv_info *info);
 void hv_knobs_clear(struct hv_knobs *knobs);
@@ -299,6 +302,7 @@ struct hv_params {
 	const char *proc;		/* "/proc" */
 	const struct hv_backend *inner; /* what a wrapper wraps; NULL: it is none */
 	const char *cgroup;		/* "/sys/fs/cgroup", which NULL stands for */
+	const char *pids;		/* libvirt's; NULL: "/run/libvirt/qemu" */
 };
 
 struct hv_backend {

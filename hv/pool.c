@@ -14,6 +14,9 @@
 /* The file has 1.5 KiB on today's kernels; what stands behind this is not looked at. */
 #define MEMINFO_MAX (64 * 1024)
 
+/* The file has some 10 KiB; both figures stand in its first half. */
+#define ARCSTATS_MAX (32 * 1024)
+
 /* No host has 2^60 bytes; larger figures are -1 in disguise, and would wrap in sums. */
 #define MEMINFO_KIB_MAX (UINT64_C(1) << 50)
 
@@ -162,6 +165,34 @@ int pool_read_meminfo(const char *path, struct hv_host *ret_host)
 		line = newline + 1;
 	}
 	return judge(&info, ret_host);
+}
+
+/* "size    4    1073741824": name, type, value. False: not there, or no number. */
+static bool arc_figure(const char *text, const char *name, uint64_t *ret_value)
+{
+	size_t length = strlen(name);
+
+	for (const char *line = text; line; line = strchr(line, '\n')) {
+		line += *line == '\n';
+		if (!strncmp(line, name, length) && is_blank(line[length]))
+			return sscanf(line + length, " %*u %" SCNu64, ret_value) == 1 &&
+			       *ret_value / 1024 <= MEMINFO_KIB_MAX;
+	}
+	return false;
+}
+
+void pool_add_arc(const char *path, struct hv_host *host)
+{
+	char text[ARCSTATS_MAX];
+	uint64_t size, least, most = host->total - host->available;
+	size_t length = 0;
+
+	if (read_file(path, text, sizeof(text) - 1, &length) < 0)
+		return;
+	text[length] = '\0';
+	if (!arc_figure(text, "size", &size) || !arc_figure(text, "c_min", &least) || size <= least)
+		return;
+	host->available += size - least < most ? size - least : most;
 }
 
 int pool_open_psi(const char *path, uint64_t stall_us, uint64_t window_us, int *ret_fd)

@@ -17,6 +17,13 @@
 int pool_read_meminfo(const char *path, struct hv_host *ret_host);
 
 /*
+ * What ZFS's cache has above its minimum, of PROC/spl/kstat/zfs/arcstats ("size" less "c_min"):
+ * MemAvailable leaves it out, and it shrinks on demand. 0 where there is no such file, or it makes
+ * no sense. Never more than what total leaves above available, which is added to.
+ */
+void pool_add_arc(const char *path, struct hv_host *host);
+
+/*
  * Opens a PSI file with a trigger "some STALL_US WINDOW_US"; the descriptor has POLLPRI when it
  * fires. -EOPNOTSUPP, -ENOENT...: this kernel has none: say so once and go on without.
  */

@@ -106,6 +106,7 @@ static const struct record_field config_fields[] = {
 	TIME(engine_config, hold_max_us),
 	TIME(engine_config, ask_deadline_us),
 	TIME(engine_config, rest_us),
+	TIME(engine_config, growth_us),
 	TIME(engine_config, release_us),
 };
 const struct record_struct record_config = STRUCT(engine_config, config_fields);
@@ -254,6 +255,7 @@ static const struct record_field reason_fields[] = {
 	COUNT(engine_reason, wm_min),
 	COUNT(engine_reason, wm_low),
 	COUNT(engine_reason, wm_high),
+	COUNT(engine_reason, growth),
 	COUNT(engine_reason, need),
 	COUNT(engine_reason, owed),
 	COUNT(engine_reason, step_need),

@@ -121,6 +121,8 @@ void engine_config_default(struct engine_config *ret_config)
 		.hold_max_us = 300 * SECOND,
 		.ask_deadline_us = 5 * SECOND,
 		.rest_us = 3 * SECOND, /* balloon events come once a second, and may be late */
+		/* Seen within 0.3 s and told at once; the first of it comes within the rest. */
+		.growth_us = SECOND,
 		/* Long enough to do by hand what it was let go for; who needs longer pauses it. */
 		.release_us = 600 * SECOND,
 	};
@@ -246,6 +248,7 @@ void engine_act(struct engine *e, struct vm *vm, uint64_t target, struct engine_
 	r.wm_min = e->wm_min;
 	r.wm_low = e->wm_low;
 	r.wm_high = e->wm_high;
+	r.growth = e->growth.rate;
 	r.usage = vm->set.usage;
 	r.actual = vm->set.actual;
 	r.from = vm->target ? vm->target : vm->set.actual;
@@ -293,6 +296,21 @@ static void refresh_all(struct engine *e, struct memcg *m)
 		topology_refresh(e, vm_of(m));
 }
 
+/* What goes while memory is on its way must not end below wm_min. */
+static void raise_for_growth(struct engine *e)
+{
+	uint64_t raise;
+
+	/* What is given and not taken yet falls as it was meant to. */
+	if (e->gifts > 0)
+		growth_restart(&e->growth);
+	growth_see(&e->growth, e->free, e->now);
+	raise = growth_raise(
+		&e->growth, e->config.growth_us, e->wm_min, e->wm_low, e->wm_high, e->pool.size);
+	e->wm_low += raise;
+	e->wm_high += raise;
+}
+
 /* What is free by the newest figures, and what of it is promised already. */
 static void account_pool(struct engine *e)
 {
@@ -315,6 +333,7 @@ static void account_pool(struct engine *e)
 	e->wm_min = level_pages(&e->config.wm_min, p->size);
 	e->wm_low = pages_max(level_pages(&e->config.wm_low, p->size), e->wm_min);
 	e->wm_high = pages_max(level_pages(&e->config.wm_high, p->size), e->wm_low);
+	raise_for_growth(e);
 
 	if (e->free < (int64_t)e->wm_min && !e->below_min)
 		engine_event(e, ENGINE_EVENT_BELOW_MIN, MEMCG_ROOT_ID, e->wm_min, e->free);
@@ -336,6 +355,9 @@ static void take_pool(struct engine *e, const struct engine_pool *pool)
 
 	if (e->pool.known && known && pool->host)
 		ask_available(e, (int64_t)(pool->available - e->pool.available));
+	if (!e->pool.known || !known || pool->host != e->pool.host || pool->size != e->pool.size ||
+		pool->reserve != e->pool.reserve)
+		growth_restart(&e->growth);
 	e->pool = *pool;
 	e->pool.known = known;
 }
@@ -354,6 +376,9 @@ static int take_input(struct engine *e, const struct engine_input *in)
 		take_pool(e, in->pool);
 	for (size_t i = 0; i < in->nr_changes; i++)
 		first_error(&error, topology_change(e, &in->changes[i]));
+	/* Who comes or changes its state is booked in full, or no more: nobody used it up. */
+	if (in->nr_changes)
+		growth_restart(&e->growth);
 	for (size_t i = 0; i < in->nr_samples; i++)
 		first_error(&error, topology_sample(e, &in->samples[i]));
 	for (size_t i = 0; i < in->nr_results; i++) {

@@ -41,6 +41,7 @@ struct engine_config {
 	uint64_t hold_us, hold_max_us;
 	uint64_t ask_deadline_us; /* and what the way takes at the measured speed */
 	uint64_t rest_us;	  /* actual that stood still so long rests */
+	uint64_t growth_us;	  /* what free falls by within it fits between wm_low and wm_min */
 	uint64_t release_us;	  /* a VM that was released is not asked for so long */
 };
 
@@ -175,6 +176,7 @@ struct engine_reason {
 	unsigned int step; /* 1 to 4 for a cut, else 0 */
 	int64_t free;	   /* of the pool */
 	uint64_t wm_min, wm_low, wm_high;
+	uint64_t growth;			  /* pages a second by which free fell, lately */
 	uint64_t need;				  /* of root, before what is under way */
 	uint64_t owed;				  /* under way below root before this decision */
 	uint64_t step_need, step_cap, cap, share; /* see struct reclaim_share */
@@ -278,7 +280,8 @@ struct engine_pool_view {
 	bool known;
 	uint64_t size, used, overhead; /* used: usage of all VMs */
 	int64_t free;
-	uint64_t wm_min, wm_low, wm_high;
+	uint64_t wm_min, wm_low, wm_high; /* as they count: raised for growth */
+	uint64_t growth; /* pages a second by which free fell, the most of about a minute */
 	uint64_t need, owed, hung, gifts, short_pages;
 };
 

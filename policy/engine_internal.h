@@ -5,6 +5,7 @@
 
 #include "policy/balance.h"
 #include "policy/engine.h"
+#include "policy/growth.h"
 
 /* Reasons remembered of each VM, for explain. */
 #define ENGINE_REASONS 8
@@ -114,6 +115,7 @@ struct engine {
 	uint64_t unshown_until;
 	int64_t free; /* of the pool, this tick */
 	uint64_t wm_min, wm_low, wm_high;
+	struct growth growth;
 	uint64_t need, gifts, hung; /* this tick's */
 	struct allowance allowance;
 

@@ -260,27 +260,41 @@ static int reserve_limited(struct engine *e)
 	return 0;
 }
 
+static struct limited *find_limited(struct engine *e, const struct memcg *m)
+{
+	for (size_t i = 0; i < e->nr_limited; i++)
+		if (e->limited[i].memcg == m)
+			return &e->limited[i];
+	return NULL;
+}
+
 static void forget_limited(struct engine *e, const struct memcg *m)
 {
-	for (size_t i = 0; i < e->nr_limited; i++) {
-		if (e->limited[i].memcg == m) {
-			e->limited[i] = e->limited[--e->nr_limited];
-			return;
-		}
-	}
+	struct limited *limited = find_limited(e, m);
+
+	if (limited)
+		*limited = e->limited[--e->nr_limited];
 }
 
 static int set_knobs(struct engine *e, struct memcg *m, const struct memcg_knobs *knobs)
 {
+	struct limited *limited;
 	int r = reserve_limited(e);
 
 	if (!r)
 		r = memcg_set_knobs(m, knobs);
 	if (r)
 		return r;
+	limited = find_limited(e, m);
+	if (knobs->max != PAGES_UNLIMITED) {
+		/* Whether it is short is asked anew, and told where that is another answer. */
+		if (!limited)
+			e->limited[e->nr_limited++] = (struct limited){ .memcg = m };
+		return 0;
+	}
+	if (limited && limited->is_short)
+		engine_event(e, ENGINE_EVENT_SHORT_OVER, m->id, 0, 0);
 	forget_limited(e, m);
-	if (knobs->max != PAGES_UNLIMITED)
-		e->limited[e->nr_limited++] = (struct limited){ .memcg = m };
 	return 0;
 }
 

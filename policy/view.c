@@ -91,6 +91,7 @@ void engine_pool_view(const struct engine *e, struct engine_pool_view *ret_view)
 		.wm_min = e->wm_min,
 		.wm_low = e->wm_low,
 		.wm_high = e->wm_high,
+		.growth = e->growth.rate,
 		.need = e->need,
 		.owed = e->tree->root->owed,
 		.hung = e->hung,

@@ -40,11 +40,18 @@ int pauses_status(struct json_object *result)
 
 void show_release(struct json_object *result)
 {
-	uint64_t nr = number(result, "released"), minutes = number(result, "hold_us") / 60000000;
+	uint64_t nr = number(result, "released"), ms = number(result, "hold_us") / 1000;
+	bool minutes = ms % 60000 == 0, seconds = ms % 1000 == 0;
 
-	printf("%llu VM%s get%s back what ballast took, and %s not asked for %llu min\n",
+	printf("%llu VM%s get%s back what ballast took, and %s not asked for %llu %s\n",
 		(unsigned long long)nr, nr == 1 ? "" : "s", nr == 1 ? "s" : "",
-		nr == 1 ? "is" : "are", (unsigned long long)minutes);
+		nr == 1 ? "is" : "are",
+		(unsigned long long)(minutes   ? ms / 60000
+				     : seconds ? ms / 1000
+					       : ms),
+		minutes	  ? "min"
+		: seconds ? "s"
+			  : "ms");
 }
 
 /* ---- reclaim ---- */

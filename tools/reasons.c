@@ -20,6 +20,15 @@ static const char *whose(struct json_object *reason)
 	return strcmp(root, "/") != 0 ? root : "the pool";
 }
 
+static void say_pool(struct json_object *reason)
+{
+	printf("    the pool had %s free (low watermark %s, high %s) and needed %s",
+		TEXT_SIZE(reason, "free"), TEXT_SIZE(reason, "wm_low"),
+		TEXT_SIZE(reason, "wm_high"), TEXT_SIZE(reason, "need"));
+	if (number(reason, "growth"))
+		printf(", falling by up to %s a second", TEXT_SIZE(reason, "growth"));
+}
+
 /* Why memory was needed. */
 static void say_need(struct json_object *reason)
 {
@@ -27,9 +36,7 @@ static void say_need(struct json_object *reason)
 		printf("    ballastctl reclaim asked %s for %s", whose(reason),
 			TEXT_SIZE(reason, "need"));
 	else if (!strcmp(text(reason, "root"), "/"))
-		printf("    the pool had %s free (low watermark %s, high %s) and needed %s",
-			TEXT_SIZE(reason, "free"), TEXT_SIZE(reason, "wm_low"),
-			TEXT_SIZE(reason, "wm_high"), TEXT_SIZE(reason, "need"));
+		say_pool(reason);
 	else
 		printf("    %s was over its max and needed %s", whose(reason),
 			TEXT_SIZE(reason, "need"));

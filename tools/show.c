@@ -40,6 +40,9 @@ static void show_pool(struct json_object *status)
 		TEXT_SIZE(pool, "free"), TEXT_SIZE(pool, "size"), TEXT_SIZE(pool, "used"),
 		TEXT_SIZE(pool, "overhead"), TEXT_SIZE(pool, "wm_min"), TEXT_SIZE(pool, "wm_low"),
 		TEXT_SIZE(pool, "wm_high"));
+	if (number(pool, "growth"))
+		printf("free memory fell by up to %s a second, lately: low and high allow for it\n",
+			TEXT_SIZE(pool, "growth"));
 	json_get_bool(pool, "others_over", &others_over);
 	if (number(pool, "others"))
 		printf("others on the host use %s%s\n", TEXT_SIZE(pool, "others"),

@@ -461,9 +461,10 @@ static bool is_below_another(const struct core_config *core, size_t group)
 	const char *path = core->groups[group].path;
 
 	for (size_t i = 0; i < core->nr_groups; i++) {
-		size_t length = strlen(core->groups[i].path);
+		const char *above = core->groups[i].path;
 
-		if (!strncmp(core->groups[i].path, path, length) && path[length] == '/')
+		/* "/" stands above all, and its min for nobody's. */
+		if (i != group && above[1] != '\0' && core_path_is_below(path, above))
 			return true;
 	}
 	return false;

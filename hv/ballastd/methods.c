@@ -552,6 +552,7 @@ static int do_release(void *ctx, struct control_client *client, struct json_obje
 	struct core *core = m->params.core;
 	const struct engine_config *config = engine_config(core_engine(core));
 	struct json_object *result;
+	struct core_vm_view vm;
 	const char *name = NULL;
 	uint64_t id = 0;
 	int r;
@@ -567,6 +568,11 @@ static int do_release(void *ctx, struct control_client *client, struct json_obje
 		return control_fail(error, CONTROL_OBSERVE,
 			"the daemon only observes and sets no target; ballastctl release --direct "
 			"does it without the daemon");
+	if (core_vm(core, id, &vm) == 0 && vm.manage != HV_MANAGE_ACT)
+		return control_fail(error, CONTROL_OBSERVE,
+			"%s is not managed (manage = %s): no target of it is set; ballastctl show "
+			"says whose word that is",
+			vm.name, vm.manage == HV_MANAGE_NO ? "no" : "observe");
 	r = 0;
 	result = json_object_new_object();
 	json_put_u64(result, "schema_version", VIEWS_SCHEMA, &r);

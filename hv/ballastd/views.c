@@ -108,6 +108,7 @@ static struct json_object *pool_object(const struct core_status *status)
 	put_pages(object, "wm_min", pool->wm_min, &r);
 	put_pages(object, "wm_low", pool->wm_low, &r);
 	put_pages(object, "wm_high", pool->wm_high, &r);
+	put_pages(object, "growth", pool->growth, &r);
 	put_pages(object, "need", pool->need, &r);
 	put_pages(object, "owed", pool->owed, &r);
 	put_pages(object, "hung", pool->hung, &r);
@@ -248,6 +249,7 @@ static void put_reason(struct json_object *object, const struct core *core,
 	put_pages(object, "wm_min", reason->wm_min, r);
 	put_pages(object, "wm_low", reason->wm_low, r);
 	put_pages(object, "wm_high", reason->wm_high, r);
+	put_pages_if(object, "growth", reason->growth, r);
 	put_pages(object, "need", reason->need, r);
 	put_pages(object, "owed", reason->owed, r);
 	put_pages(object, "step_need", reason->step_need, r);
@@ -279,22 +281,13 @@ static struct json_object *reasons_array(struct core *core, uint64_t id)
 	return done(array, r);
 }
 
-/* Whether a VM in group is below the group of path. */
-static bool is_below(const char *group, const char *path)
-{
-	size_t length = strlen(path);
-
-	if (!strcmp(path, "/"))
-		return true;
-	return !strncmp(group, path, length) && (group[length] == '\0' || group[length] == '/');
-}
-
 static bool add_vm(void *ctx, const struct core_vm_view *vm)
 {
 	struct list *list = ctx;
 	struct json_object *object;
 
-	if ((list->id && vm->id != list->id) || (list->below && !is_below(vm->group, list->below)))
+	if ((list->id && vm->id != list->id) ||
+		(list->below && !core_path_is_below(vm->group, list->below)))
 		return true;
 	object = vm_object(list->core, vm);
 	if (object && list->reasons)
@@ -382,7 +375,7 @@ static bool add_hold(void *ctx, const struct core_vm_view *vm)
 	struct list *list = ctx;
 	struct json_object *object;
 
-	if (vm->engine.hold == RECLAIM_HOLD_NONE || !is_below(vm->group, list->below))
+	if (vm->engine.hold == RECLAIM_HOLD_NONE || !core_path_is_below(vm->group, list->below))
 		return true;
 	object = json_object_new_object();
 	json_put_string(object, "name", vm->name, &list->r);

@@ -67,8 +67,8 @@ enum lv_lack {
 struct hv {
 	atomic_uint refs;
 	const struct libvirt_calls *calls;
-	char *uri;     /* NULL: libvirt's default */
-	char *meminfo; /* path */
+	char *uri;		  /* NULL: libvirt's default */
+	char *meminfo, *arcstats; /* paths */
 	struct lv_queue queue;
 	struct processes *processes;
 	int stop_fd; /* readable once stopping */
@@ -128,7 +128,7 @@ unsigned int lv_workers_hung(const struct hv *hv, uint64_t now);
 /* On the control connection: HV_LIST, HV_INFO. */
 void lv_perform_control(
 	struct hv *hv, virConnectPtr conn, struct hv_event *event, const struct hv_call *call);
-/* On a worker's connection: HV_STATS, HV_PERIOD, HV_TARGET, HV_KNOBS. */
+/* On a worker's connection: HV_STATS, HV_PERIOD, HV_TARGET, HV_UNTHROTTLE, HV_KNOBS. */
 void lv_perform_worker(
 	struct hv *hv, virConnectPtr conn, struct hv_event *event, const struct hv_call *call);
 /* The event is a failure; the message is copied. */

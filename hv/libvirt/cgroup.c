@@ -16,8 +16,6 @@
 
 /* memory.events has some 100 bytes; the others a number. */
 #define FILE_MAX 1024
-/* The kernel's "no limit" of v1: INT64_MAX rounded down to a page, of any size. */
-#define V1_UNLIMITED (UINT64_C(1) << 62)
 
 static bool read_file(const char *folder, const char *name, char *text)
 {
@@ -65,23 +63,41 @@ static uint64_t high_events(const char *folder)
 	return 0;
 }
 
-static void look_at(const char *folder, bool v1, struct cgroup_throttle *throttle)
+/*
+ * Of the VM alone: "machine-qemu\x2d1\x2dweb.scope", or where libvirt has no systemd to ask
+ * "qemu-1-web.libvirt-qemu". A login's scope, or a service's, has others in it.
+ */
+static bool is_scope(const char *name)
+{
+	static const char *const ends[] = { ".scope", ".libvirt-qemu" };
+	size_t length = strlen(name);
+
+	for (size_t i = 0; i < sizeof(ends) / sizeof(ends[0]); i++) {
+		size_t end = strlen(ends[i]);
+
+		if (length > end && !strcmp(name + length - end, ends[i]))
+			return strstr(name, "qemu") != NULL;
+	}
+	return false;
+}
+
+static void look_at(const char *folder, struct cgroup_throttle *throttle)
 {
 	char text[FILE_MAX];
 	uint64_t high;
 
-	if (!read_file(folder, v1 ? "memory.soft_limit_in_bytes" : "memory.high", text) ||
-		!number(text, &high) || (v1 && high >= V1_UNLIMITED) ||
+	if (!read_file(folder, "memory.high", text) || !number(text, &high) ||
 		(throttle->high && high >= throttle->high))
 		return;
 	throttle->high = high ? high : 1; /* "0" is the hardest limit, not none */
-	throttle->events = v1 ? 0 : high_events(folder);
+	throttle->events = high_events(folder);
 }
 
-/* The cgroup and those above it, up to the root, which has no limits. */
-static void climb(const char *root, const char *sub, const char *path, size_t length, bool v1,
+/* The cgroup and those above it, up to the VM's scope; without one none is the VM's own. */
+static void climb(const char *root, const char *sub, const char *path, size_t length,
 	struct cgroup_throttle *throttle)
 {
+	struct cgroup_throttle own = { 0 };
 	char folder[PATH_MAX];
 	size_t base;
 	int n = snprintf(folder, sizeof(folder), "%s%s%.*s", root, sub, (int)length, path);
@@ -90,22 +106,16 @@ static void climb(const char *root, const char *sub, const char *path, size_t le
 		return;
 	base = strlen(root) + strlen(sub);
 	for (int i = 0; i < CGROUP_DEPTH_MAX && strlen(folder) > base + 1; i++) {
-		look_at(folder, v1, throttle);
-		*strrchr(folder, '/') = '\0';
+		char *slash = strrchr(folder, '/');
+
+		look_at(folder, &own);
+		if (is_scope(slash + 1)) {
+			if (own.high && (!throttle->high || own.high < throttle->high))
+				*throttle = own;
+			return;
+		}
+		*slash = '\0';
 	}
-}
-
-static bool has_memory(const char *controllers, size_t length)
-{
-	static const char name[] = "memory";
-	const size_t size = sizeof(name) - 1;
-
-	for (size_t i = 0; i + size <= length; i++)
-		if (!strncmp(controllers + i, name, size) &&
-			(i == 0 || controllers[i - 1] == ',') &&
-			(i + size == length || controllers[i + size] == ','))
-			return true;
-	return false;
 }
 
 void cgroup_read_throttle(
@@ -114,27 +124,17 @@ void cgroup_read_throttle(
 	struct cgroup_throttle throttle = { 0 };
 	size_t length;
 
-	/* ID:CONTROLLERS:PATH */
+	/* ID:CONTROLLERS:PATH; v2's line has no controllers. */
 	for (const char *line = membership; *line; line += length + (line[length] == '\n')) {
-		const char *controllers, *path;
+		const char *path;
 
 		length = strcspn(line, "\n");
-		controllers = memchr(line, ':', length);
-		if (!controllers)
+		path = memchr(line, ':', length);
+		if (!path || path + 1 >= line + length || path[1] != ':')
 			continue;
-		controllers++;
-		path = memchr(controllers, ':', length - (size_t)(controllers - line));
-		if (!path)
-			continue;
-		path++;
-		if (path == controllers + 1) {
-			climb(root, "", path, length - (size_t)(path - line), false, &throttle);
-			climb(root, "/unified", path, length - (size_t)(path - line), false,
-				&throttle);
-		} else if (has_memory(controllers, (size_t)(path - 1 - controllers))) {
-			climb(root, "/memory", path, length - (size_t)(path - line), true,
-				&throttle);
-		}
+		path += 2;
+		climb(root, "", path, length - (size_t)(path - line), &throttle);
+		climb(root, "/unified", path, length - (size_t)(path - line), &throttle);
 	}
 	*ret_throttle = throttle;
 }

@@ -1,9 +1,12 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * cgroup: whether a process is throttled by the memory controller of the cgroup that it is in.
+ * cgroup: whether a VM is throttled by the memory controller of its own cgroup.
  *
- * cgroup v2 throttles by memory.high, in the process's own cgroup or any above it: the smallest
- * counts. v1 has memory.soft_limit_in_bytes in that place, which is what libvirt's soft limit was.
+ * cgroup v2 throttles by memory.high, which is what memtune's soft limit becomes there: the least
+ * from the process's cgroup up to the scope that libvirt made for the VM counts. What stands above
+ * the scope limits others too and is nobody's memtune. v1's memory.soft_limit_in_bytes is not
+ * looked at: it holds nobody back.
+ *
  * Takes paths, so that tests feed fixtures. Any thread; never blocks but for files.
  */
 #ifndef BALLAST_HV_LIBVIRT_CGROUP_H
@@ -16,7 +19,7 @@
 
 struct cgroup_throttle {
 	uint64_t high;	 /* bytes; 0: none */
-	uint64_t events; /* how often it was run into, of the cgroup with that limit; v1: 0 */
+	uint64_t events; /* how often it was run into, of the cgroup with that limit */
 };
 
 /*

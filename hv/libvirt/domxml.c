@@ -444,9 +444,13 @@ static int take_metadata(struct hv_info *info, const xmlNode *metadata)
 
 static void take_memtune(struct hv_info *info, const xmlNode *domain)
 {
+	const xmlNode *memtune = child(domain, "memtune", NULL);
 	uint64_t bytes;
 
-	if (!amount(child(child(domain, "memtune", NULL), "soft_limit", NULL), &bytes) ||
+	if (amount(child(memtune, "hard_limit", NULL), &bytes) &&
+		bytes / 1024 < DOMXML_UNLIMITED_KIB)
+		info->hard_limit = bytes;
+	if (!amount(child(memtune, "soft_limit", NULL), &bytes) ||
 		bytes / 1024 >= DOMXML_UNLIMITED_KIB)
 		return;
 	info->memtune.has_soft_limit = true;

@@ -77,6 +77,7 @@ static void free_hv(struct hv *hv)
 	pthread_mutex_destroy(&hv->lock);
 	free(hv->uri);
 	free(hv->meminfo);
+	free(hv->arcstats);
 	free(hv->notes);
 	free(hv);
 	atomic_fetch_sub(&nr_alive, 1);
@@ -234,12 +235,17 @@ static int new_hv(
 		hv->meminfo = NULL;
 		goto fail;
 	}
+	if (asprintf(&hv->arcstats, "%s/spl/kstat/zfs/arcstats", proc) < 0) {
+		hv->arcstats = NULL;
+		goto fail;
+	}
 	hv->stop_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
 	if (hv->stop_fd < 0) {
 		r = -errno;
 		goto fail;
 	}
-	r = processes_new(proc, params->cgroup ? params->cgroup : "/sys/fs/cgroup", &hv->processes);
+	r = processes_new(proc, params->cgroup ? params->cgroup : "/sys/fs/cgroup",
+		params->pids ? params->pids : "/run/libvirt/qemu", &hv->processes);
 	if (r < 0)
 		goto fail;
 	r = open_pressure(hv, params->psi);

@@ -268,23 +268,6 @@ static void drop_listed(struct hv_event *event)
 	event->listed.nr = 0;
 }
 
-static int watch_processes(struct hv *hv, const struct hv_event *event)
-{
-	struct hv_uuid *uuids = NULL;
-	int r;
-
-	if (event->listed.nr > 0) {
-		uuids = calloc(event->listed.nr, sizeof(*uuids));
-		if (!uuids)
-			return -ENOMEM;
-	}
-	for (size_t i = 0; i < event->listed.nr; i++)
-		uuids[i] = event->listed.vms[i].uuid;
-	r = processes_set(hv->processes, uuids, event->listed.nr);
-	free(uuids);
-	return r;
-}
-
 static void list(struct hv *hv, virConnectPtr conn, struct hv_event *event)
 {
 	int r = known_to_lack(hv, LV_NO_BULK_STATE) ? -EOPNOTSUPP : list_in_bulk(hv, conn, event);
@@ -303,7 +286,7 @@ static void list(struct hv *hv, virConnectPtr conn, struct hv_event *event)
 		r = list_one_by_one(hv, conn, event);
 	}
 	if (r == 0)
-		r = watch_processes(hv, event);
+		r = processes_set(hv->processes, event->listed.vms, event->listed.nr);
 	if (r < 0) {
 		drop_listed(event);
 		event->error = r;

@@ -8,6 +8,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <pthread.h>
+#include <pwd.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -26,6 +27,10 @@
 #define CMDLINE_MAX (128u << 10)
 /* "status" has some 1.5 KiB, more on machines with many CPUs and memory nodes. */
 #define STATUS_MAX 8192u
+/* A number, a line feed and room. */
+#define PID_TEXT 16
+/* Root, the daemon itself, and the users that distributions run QEMU as. */
+#define OWNERS_MAX 4
 
 /* What smaps said, and what the process had at that moment. */
 struct baseline {
@@ -38,6 +43,7 @@ struct baseline {
 
 struct vm {
 	struct hv_uuid uuid;
+	char *name; /* names its pid file; NULL: none */
 	uint64_t maximum;
 	bool listed;
 	/* The process; -1: not found. */
@@ -54,34 +60,51 @@ struct vm {
 struct processes {
 	pthread_mutex_t lock;
 	int proc;
-	char *cgroup;
+	char *cgroup, *pids;
+	uid_t owners[OWNERS_MAX];
+	size_t nr_owners;
 	struct vm *vms;
 	size_t nr;
 	bool no_swap; /* the host has none */
 };
 
-int processes_new(const char *proc, const char *cgroup, struct processes **ret_processes)
+static void add_owner(struct processes *p, const char *name)
+{
+	const struct passwd *user = getpwnam(name);
+
+	if (user)
+		p->owners[p->nr_owners++] = user->pw_uid;
+}
+
+int processes_new(
+	const char *proc, const char *cgroup, const char *pids, struct processes **ret_processes)
 {
 	struct processes *p = calloc(1, sizeof(*p));
-	int r;
+	int r = -ENOMEM;
 
 	if (!p)
 		return -ENOMEM;
 	p->cgroup = strdup(cgroup);
-	if (!p->cgroup) {
-		free(p);
-		return -ENOMEM;
-	}
+	p->pids = strdup(pids);
+	if (!p->cgroup || !p->pids)
+		goto fail;
 	p->proc = open(proc, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	if (p->proc < 0) {
 		r = -errno;
-		free(p->cgroup);
-		free(p);
-		return r;
+		goto fail;
 	}
+	p->nr_owners = 1; /* root, who is 0 */
+	p->owners[p->nr_owners++] = geteuid();
+	add_owner(p, "libvirt-qemu");
+	add_owner(p, "qemu");
 	pthread_mutex_init(&p->lock, NULL);
 	*ret_processes = p;
 	return 0;
+fail:
+	free(p->cgroup);
+	free(p->pids);
+	free(p);
+	return r;
 }
 
 static void close_fd(int *fd)
@@ -105,6 +128,7 @@ static void drop(struct processes *p, struct vm *vm)
 	forget_process(vm);
 	HASH_DEL(p->vms, vm);
 	p->nr--;
+	free(vm->name);
 	free(vm);
 }
 
@@ -119,6 +143,7 @@ void processes_free(struct processes *p)
 	pthread_mutex_destroy(&p->lock);
 	close(p->proc);
 	free(p->cgroup);
+	free(p->pids);
 	free(p);
 }
 
@@ -150,7 +175,16 @@ static struct vm *find_or_add(struct processes *p, const struct hv_uuid *uuid)
 	return vm;
 }
 
-int processes_set(struct processes *p, const struct hv_uuid *uuids, size_t nr)
+/* Without memory for it the VM is found as one without a pid file is. */
+static void take_name(struct vm *vm, const char *name)
+{
+	if (!name || (vm->name && !strcmp(vm->name, name)))
+		return;
+	free(vm->name);
+	vm->name = strdup(name);
+}
+
+int processes_set(struct processes *p, const struct hv_listed *vms, size_t nr)
 {
 	struct vm *vm, *next;
 	int r = 0;
@@ -159,11 +193,13 @@ int processes_set(struct processes *p, const struct hv_uuid *uuids, size_t nr)
 	HASH_ITER (hh, p->vms, vm, next)
 		vm->listed = false;
 	for (size_t i = 0; i < nr; i++) {
-		vm = find_or_add(p, &uuids[i]);
-		if (vm)
+		vm = find_or_add(p, &vms[i].uuid);
+		if (vm) {
 			vm->listed = true;
-		else
+			take_name(vm, vms[i].name);
+		} else {
 			r = -ENOMEM;
+		}
 	}
 	HASH_ITER (hh, p->vms, vm, next)
 		if (!vm->listed)
@@ -353,10 +389,12 @@ int processes_read(struct processes *p, uint64_t now, struct hv_process **ret_vm
 struct todo {
 	struct hv_uuid uuid;
 	char text[HV_UUID_TEXT];
+	char name[HV_NAME_MAX + 1]; /* "": has no pid file */
 	uint64_t maximum;
 	int folder, status; /* to find: -1 until found */
 	uint64_t started;   /* of what was found */
 	bool searched, measure, measured;
+	bool sure; /* libvirt says that it is that process */
 	struct baseline base;
 };
 
@@ -392,33 +430,110 @@ static uint64_t start_time(int folder)
 	return ticks;
 }
 
-static void consider(int proc, const char *pid, struct todo *todo, size_t nr, char *buf)
+/*
+ * Whether a stranger could not have started it: real, effective, saved and file system's user are
+ * all among the owners. The folder's own owner tells nothing: it is root's for whoever asks for no
+ * core dumps; and the effective one alone is root's for every set-user-id program.
+ */
+static bool is_trusted(const struct processes *p, int folder)
+{
+	unsigned int uids[4];
+	char text[STATUS_MAX];
+	const char *line;
+
+	if (read_all(folder, "status", text, sizeof(text)) < 0)
+		return false;
+	line = strstr(text, "\nUid:");
+	if (!line ||
+		sscanf(line, "\nUid: %u %u %u %u", &uids[0], &uids[1], &uids[2], &uids[3]) != 4)
+		return false;
+	for (size_t i = 0; i < 4; i++) {
+		size_t at = 0;
+
+		while (at < p->nr_owners && p->owners[at] != uids[i])
+			at++;
+		if (at == p->nr_owners)
+			return false;
+	}
+	return true;
+}
+
+/* The process's folder, where its command line has a UUID: it is in buf then. */
+static int open_with_uuid(int proc, const char *pid, char *buf, const char **ret_uuid)
+{
+	int folder = openat(proc, pid, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	ssize_t n;
+
+	if (folder < 0)
+		return -1;
+	n = read_all(folder, "cmdline", buf, CMDLINE_MAX);
+	*ret_uuid = n > 0 ? uuid_argument(buf, (size_t)n) : NULL;
+	if (!*ret_uuid)
+		close_fd(&folder);
+	return folder;
+}
+
+/* The folder was opened before its files are read: all of them are of one process or fail. */
+static void consider(struct processes *p, const char *pid, struct todo *todo, size_t nr, char *buf)
 {
 	const char *uuid;
 	uint64_t started;
-	ssize_t n;
-	int folder;
+	int folder = open_with_uuid(p->proc, pid, buf, &uuid);
 
-	folder = openat(proc, pid, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-	if (folder < 0)
-		return;
-	n = read_all(folder, "cmdline", buf, CMDLINE_MAX);
-	uuid = n > 0 ? uuid_argument(buf, (size_t)n) : NULL;
-	for (size_t i = 0; uuid && i < nr; i++) {
+	for (size_t i = 0; folder >= 0 && i < nr; i++) {
 		struct todo *t = &todo[i];
 
-		if (!t->searched || strcmp(t->text, uuid) != 0)
+		if (!t->searched || t->sure || strcmp(t->text, uuid) != 0)
 			continue;
-		/* The folder was opened before: all of these are of one process or fail. */
 		started = start_time(folder);
-		if (t->folder >= 0 && started <= t->started)
+		/* Who came first keeps its place: nobody takes it by starting another. */
+		if (!is_trusted(p, folder) || !started || (t->folder >= 0 && started >= t->started))
 			break;
 		close_fd(&t->folder);
 		t->folder = folder;
 		t->started = started;
 		return;
 	}
-	close(folder);
+	close_fd(&folder);
+}
+
+/* As libvirt, and nobody else, wrote it down. A number that another got since has not the UUID. */
+static void ask_pid_file(struct processes *p, int pids, struct todo *t, char *buf)
+{
+	char file[HV_NAME_MAX + sizeof(".pid")], pid[PID_TEXT];
+	const char *uuid;
+	int folder;
+
+	if (pids < 0 || !*t->name || strchr(t->name, '/'))
+		return;
+	snprintf(file, sizeof(file), "%s.pid", t->name);
+	if (read_all(pids, file, pid, sizeof(pid)) <= 0)
+		return;
+	pid[strspn(pid, "0123456789")] = '\0';
+	folder = *pid ? open_with_uuid(p->proc, pid, buf, &uuid) : -1;
+	if (folder < 0)
+		return;
+	t->started = start_time(folder);
+	t->sure = t->started && !strcmp(t->text, uuid);
+	if (t->sure)
+		t->folder = folder;
+	else
+		close_fd(&folder);
+}
+
+/* True: all are found. */
+static bool search_pid_files(struct processes *p, struct todo *todo, size_t nr, char *buf)
+{
+	int pids = open(p->pids, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	bool all = true;
+
+	for (size_t i = 0; i < nr; i++) {
+		if (todo[i].searched)
+			ask_pid_file(p, pids, &todo[i], buf);
+		all = all && (!todo[i].searched || todo[i].sure);
+	}
+	close_fd(&pids);
+	return all;
 }
 
 static void search(struct processes *p, struct todo *todo, size_t nr)
@@ -428,15 +543,18 @@ static void search(struct processes *p, struct todo *todo, size_t nr)
 	DIR *dir;
 	int fd;
 
+	if (!buf || search_pid_files(p, todo, nr, buf))
+		goto out;
 	fd = openat(p->proc, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	dir = fd >= 0 ? fdopendir(fd) : NULL;
 	if (!dir && fd >= 0)
 		close(fd);
-	while (buf && dir && (entry = readdir(dir)))
+	while (dir && (entry = readdir(dir)))
 		if (entry->d_name[0] >= '1' && entry->d_name[0] <= '9')
-			consider(p->proc, entry->d_name, todo, nr, buf);
+			consider(p, entry->d_name, todo, nr, buf);
 	if (dir)
 		closedir(dir);
+out:
 	free(buf);
 }
 
@@ -493,6 +611,7 @@ static struct todo *collect(struct processes *p, uint64_t now, size_t *ret_nr)
 		t->maximum = vm->maximum;
 		t->folder = t->status = -1;
 		hv_uuid_format(&vm->uuid, t->text);
+		snprintf(t->name, sizeof(t->name), "%s", vm->name ? vm->name : "");
 		t->searched = vm->folder < 0 && now >= vm->next;
 		t->measure = vm->folder >= 0 && read_status(vm->status, &status) == 0 &&
 			     wants_baseline(vm, &status, now);

@@ -2,9 +2,11 @@
 /*
  * process: what the host sees of the VMs' QEMU processes, without asking QEMU or libvirt.
  *
- * A QEMU is found by "-uuid UUID" on its command line. Its folder in /proc is kept open, which
- * names that very process and never another that got its number later; of several that match, the
- * one that started last is taken. From then on one small read a VM gives what the process has
+ * A QEMU is found by the pid file that libvirt writes. Where there is none (another libvirt, or one
+ * that is not root's) it is found by "-uuid UUID" on its command line, among the processes of users
+ * whom a stranger cannot start one as: root, the daemon's own, and QEMU's; of several the one that
+ * started first is taken. Its folder in /proc is kept open, which names that very process and never
+ * another that got its number later. From then on one small read a VM gives what the process has
  * resident and swapped out ("status": the same counters as "statm", and swap beside them).
  *
  * Which part of it is guest memory only smaps tells, and that costs milliseconds a GiB, so it is
@@ -39,12 +41,19 @@
 
 struct processes;
 
-/* proc: "/proc"; cgroup: "/sys/fs/cgroup". -ENOENT (proc), -ENOMEM. */
-int processes_new(const char *proc, const char *cgroup, struct processes **ret_processes);
+/*
+ * proc: "/proc"; cgroup: "/sys/fs/cgroup"; pids: libvirt's NAME.pid, "/run/libvirt/qemu", which
+ * need not be there. -ENOENT (proc), -ENOMEM.
+ */
+int processes_new(
+	const char *proc, const char *cgroup, const char *pids, struct processes **ret_processes);
 void processes_free(struct processes *processes);
 
-/* Which VMs there are from now on; what is known of those that stay is kept. -ENOMEM. */
-int processes_set(struct processes *processes, const struct hv_uuid *uuids, size_t nr);
+/*
+ * Which VMs there are from now on, by UUID and name; what is known of those that stay is kept.
+ * Copied. -ENOMEM.
+ */
+int processes_set(struct processes *processes, const struct hv_listed *vms, size_t nr);
 
 /* The domain's memory; without it guest memory cannot be told apart. */
 void processes_set_maximum(struct processes *processes, const struct hv_uuid *uuid, uint64_t bytes);

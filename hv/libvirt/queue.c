@@ -106,10 +106,14 @@ void lv_queue_tell(struct lv_queue *queue, struct hv_event *event)
 	if (connection || queue->nr_spontaneous < LV_QUEUE_MAX)
 		item = calloc(1, sizeof(*item));
 	if (!item) {
+		if (connection)
+			queue->owed = event->type;
 		queue->lost = true;
 		wake(queue);
 		goto out;
 	}
+	if (connection)
+		queue->owed = HV_EVENT_NONE; /* what came before is over */
 	item->event = *event;
 	item->spontaneous = true;
 	queue->nr_spontaneous++;
@@ -139,9 +143,14 @@ int lv_queue_take(struct lv_queue *queue, struct hv_event *ret_event)
 		if (about_connection(ret_event))
 			queue->down = ret_event->type == HV_EVENT_DOWN;
 		free(item);
+	} else if (queue->owed != HV_EVENT_NONE) {
+		memset(ret_event, 0, sizeof(*ret_event));
+		ret_event->type = queue->owed;
+		queue->down = queue->owed == HV_EVENT_DOWN;
+		queue->owed = HV_EVENT_NONE;
 	} else if (queue->lost && !queue->down) {
 		memset(ret_event, 0, sizeof(*ret_event));
-		ret_event->type = HV_EVENT_UP;
+		ret_event->type = HV_EVENT_CHANGED; /* of all: the connection is as good as ever */
 		ret_event->message =
 			strdup("events came faster than they were taken: listing all anew");
 		queue->lost = false;

@@ -33,6 +33,7 @@ struct lv_queue {
 	struct lv_item *head, *tail;
 	unsigned int nr_spontaneous;
 	bool lost, down;
+	enum hv_event_type owed; /* the last of the connection, where there was no memory for it */
 };
 
 int lv_queue_init(struct lv_queue *queue);

@@ -82,6 +82,7 @@ void lv_read_host(struct hv *hv, struct hv_event *event)
 			event->error = r;
 			return;
 		}
+		pool_add_arc(hv->arcstats, &host);
 		host.known = true;
 	}
 	event->host = host;

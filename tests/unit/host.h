@@ -29,12 +29,14 @@ struct host_vm {
 	uint64_t maximum, ceiling, period_s, actual, usable, resident;
 	bool balloon;
 	struct hv_knobs metadata, memtune; /* groups are not owned */
+	uint64_t hard_limit;
 	const char *partition, *problem;
 	bool driver; /* its statistics move */
 	uint64_t last_update;
-	bool process; /* its process is known */
-	bool hangs;   /* keeps calls until it does not */
-	int error;    /* of statistics */
+	bool process;	/* its process is known */
+	bool hangs;	/* keeps calls until it does not */
+	bool slow_info; /* keeps those for its description */
+	int error;	/* of statistics */
 	int target_error, info_error, period_error, lift_error;
 	unsigned int calls[HV_HOST + 1]; /* that came, by type */
 	struct hv_call last[HV_HOST + 1];

@@ -55,7 +55,7 @@ check() {
 }
 
 : >"$work/empty.conf"
-printf '[ballastd]\non-stop = release\n' >"$work/release.conf"
+printf '[ballastd]\non-stop = release\n[pace]\nrelease-hold = 30s\n' >"$work/release.conf"
 if ! start -f "$work/empty.conf"; then
 	if grep -q "no backend" "$work/log"; then
 		echo "1..0 # SKIP this build has no libvirt"
@@ -75,7 +75,7 @@ stop KILL
 start -f "$work/release.conf"
 check pause_of_everything_outlives_the_daemon 0 "paused (nobody is asked)" ctl status
 check nothing_is_reclaimed_while_paused 1 "ballastctl resume" ctl reclaim --yes 16MiB
-check release_goes_on_while_paused 0 "1 VM gets back" ctl release --all
+check release_goes_on_while_paused 0 "1 VM gets back what ballast took, and is not asked for 30 s" ctl release --all
 check resume_leaves_the_vm_paused 0 "test is paused" ctl resume
 stop TERM
 check release_on_stop_is_said 0 "released" cat "$work/log"

@@ -316,6 +316,26 @@ START_TEST(what_is_not_told_is_unknown_and_never_zero)
 }
 END_TEST
 
+START_TEST(no_change_of_state_is_said_of_a_vm_that_the_engine_was_not_told_of)
+{
+	struct host_vm *vm;
+
+	host_up();
+	host_run(SECOND);
+	host.hold_process = true; /* it is not looked at yet */
+	host_run(SECOND);
+	vm = host_vm(0);
+	host_event(HV_EVENT_CHANGED, vm);
+	host_run(SECOND);
+	host_event(HV_EVENT_REBOOTED, vm);
+	host_run(SECOND);
+	ck_assert_uint_eq(host_id(vm), 0);
+	ck_assert_uint_eq(host_said("running -> arriving"), 0);
+	if (host.held_process.token)
+		host_answer_process();
+}
+END_TEST
+
 START_TEST(process_that_is_lost_takes_its_figures_with_it)
 {
 	struct host_vm *vm = host_vm(0);
@@ -782,6 +802,7 @@ int main(void)
 		statistics_are_stale_before_they_moved_once,
 		longer_periods_have_more_time,
 		what_is_not_told_is_unknown_and_never_zero,
+		no_change_of_state_is_said_of_a_vm_that_the_engine_was_not_told_of,
 		process_that_is_lost_takes_its_figures_with_it,
 		statistics_keep_the_largest_actual_that_they_may_be_of,
 		sample_is_told_only_when_a_figure_changed,

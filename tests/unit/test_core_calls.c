@@ -251,6 +251,75 @@ START_TEST(no_old_target_is_replayed_after_a_reboot_or_a_pause)
 }
 END_TEST
 
+START_TEST(answer_of_an_older_target_does_not_hide_that_the_newer_one_was_dropped)
+{
+	struct host_vm *vm = host_vm(0);
+
+	fake.next = 0; /* ticks as often as may be */
+	host_up();
+	host_run(2 * SECOND);
+	host_target(vm, 1, 900 * MIB);
+	vm->hangs = true;
+	host_run(60000);
+	ck_assert_uint_eq(vm->calls[HV_TARGET], 1);
+	host_target(vm, 2, 800 * MIB);
+	host_run(60000);
+	host_event(HV_EVENT_REBOOTED, vm);
+	host_wake(vm);
+	host_run(SECOND);
+	ck_assert_uint_eq(vm->calls[HV_TARGET], 1);
+	ck_assert_uint_ge(fake.nr_results, 1);
+	ck_assert_uint_eq(fake.results[fake.nr_results - 1].seq, 2);
+	ck_assert_int_eq(fake.results[fake.nr_results - 1].error, -ECANCELED);
+}
+END_TEST
+
+/* ---- descriptions, which are no VM's to answer ---- */
+
+START_TEST(slow_descriptions_make_no_vm_unanswering)
+{
+	struct core_status status;
+
+	for (unsigned int i = 0; i < 12; i++)
+		host_vm(i);
+	host_up();
+	host_run(2 * SECOND);
+	for (unsigned int i = 0; i < 12; i++)
+		host.vms[i].slow_info = i < 4;
+	host_run(20 * SECOND);
+	core_status(host.core, &status);
+	ck_assert_uint_eq(status.hung, 0);
+	ck_assert_uint_eq(host_said("is not answering"), 0);
+	ck_assert_uint_eq(host_said("calls hang"), 0);
+	for (unsigned int i = 0; i < 12; i++) {
+		ck_assert_int_ne(host_state(&host.vms[i]), ENGINE_VM_NOT_ANSWERING);
+		host.vms[i].slow_info = false;
+		host_wake(&host.vms[i]);
+	}
+	host_run(3 * SECOND);
+	ck_assert(!host_item(&host.vms[0])->sample.stale);
+}
+END_TEST
+
+START_TEST(lost_events_are_a_listing_with_all_descriptions_and_nothing_else)
+{
+	struct host_vm *vm = host_vm(0);
+	unsigned int lists, infos;
+
+	host_up();
+	host_run(3 * SECOND);
+	lists = host.calls[HV_LIST];
+	infos = vm->calls[HV_INFO];
+	host_event(HV_EVENT_CHANGED, NULL);
+	host_target(vm, 1, 900 * MIB);
+	host_run(SECOND);
+	ck_assert_uint_eq(host.calls[HV_LIST], lists + 1);
+	ck_assert_uint_eq(vm->calls[HV_INFO], infos + 1);
+	ck_assert(!host_item(vm)->sample.stale);
+	ck_assert_uint_eq(host_said("connected to"), 1);
+}
+END_TEST
+
 /* ---- observe ---- */
 
 START_TEST(observe_changes_nothing_anywhere)
@@ -573,12 +642,12 @@ START_TEST(four_hung_calls_stop_all_calls_of_vms_and_nothing_else)
 	ck_assert_uint_eq(status.hung, 4);
 	ck_assert_uint_eq(host_said("4 calls hang"), 1);
 	for (unsigned int i = 0; i < 8; i++)
-		calls += host.vms[i].calls[HV_STATS] + host.vms[i].calls[HV_INFO];
+		calls += host.vms[i].calls[HV_STATS];
 	lists = host.calls[HV_LIST];
 	processes = host.calls[HV_PROCESS];
 	host_run(20 * SECOND);
 	for (unsigned int i = 0; i < 8; i++)
-		calls -= host.vms[i].calls[HV_STATS] + host.vms[i].calls[HV_INFO];
+		calls -= host.vms[i].calls[HV_STATS];
 	ck_assert_uint_eq(calls, 0);
 	ck_assert_uint_eq(host.calls[HV_LIST] - lists, 4);
 	ck_assert_uint_ge(host.calls[HV_PROCESS] - processes, 20);
@@ -596,8 +665,10 @@ END_TEST
 START_TEST(never_more_calls_are_out_than_workers)
 {
 	for (unsigned int i = 0; i < HOST_VMS; i++)
-		host_vm(i)->hangs = true;
+		host_vm(i);
 	host_up();
+	for (unsigned int i = 0; i < HOST_VMS; i++)
+		host.vms[i].hangs = true;
 	host_run(2 * SECOND);
 	ck_assert_uint_eq(host.out, HV_MAX_HUNG);
 	for (int round = 0; round < 3; round++)
@@ -1149,6 +1220,9 @@ int main(void)
 		targets_go_before_readings_of_others,
 		no_target_outlives_the_connection,
 		no_old_target_is_replayed_after_a_reboot_or_a_pause,
+		answer_of_an_older_target_does_not_hide_that_the_newer_one_was_dropped,
+		slow_descriptions_make_no_vm_unanswering,
+		lost_events_are_a_listing_with_all_descriptions_and_nothing_else,
 		observe_changes_nothing_anywhere,
 		vm_that_is_only_observed_is_not_changed,
 		statistics_are_switched_on_where_they_are_off,

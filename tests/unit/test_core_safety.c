@@ -257,6 +257,60 @@ START_TEST(others_are_not_known_while_processes_or_the_host_are_not)
 }
 END_TEST
 
+START_TEST(others_are_not_known_once_the_pool_has_a_set_size)
+{
+	struct core_config config;
+	struct core_status status;
+
+	host_vm(0);
+	host.config.pool_host = true;
+	host_up();
+	host_run(3 * SECOND);
+	core_status(host.core, &status);
+	ck_assert(status.others_known);
+	config = host.config;
+	config.pool_host = false;
+	config.pool_size = 8 * GIB;
+	ck_assert_int_eq(core_set_config(host.core, host.now, &config), 0);
+	host_run(3 * SECOND);
+	core_status(host.core, &status);
+	ck_assert(!status.others_known && !status.others_over);
+}
+END_TEST
+
+START_TEST(min_of_groups_over_the_hosts_memory_is_told_once_and_not_used)
+{
+	struct core_group_knobs groups[] = {
+		{ (char *)"/a", { PAGES_UNLIMITED, PAGES(40 * GIB), 0, PAGES_UNLIMITED },
+			HV_MANAGE_ACT },
+		{ (char *)"/b", { PAGES_UNLIMITED, PAGES(30 * GIB), 0, PAGES_UNLIMITED },
+			HV_MANAGE_ACT },
+		{ (char *)"/b/x", { PAGES_UNLIMITED, PAGES(20 * GIB), 0, PAGES_UNLIMITED },
+			HV_MANAGE_ACT },
+		{ (char *)"/c", { PAGES_UNLIMITED, PAGES(10 * GIB), 0, PAGES_UNLIMITED },
+			HV_MANAGE_ACT },
+	};
+	static const char *const paths[] = { "/a", "/b", "/b/x", "/c" };
+	static const uint64_t mins[] = { 40 * GIB, 0, 0, 10 * GIB };
+	uint64_t id;
+
+	for (unsigned int i = 0; i < 4; i++)
+		host_vm(i)->metadata =
+			(struct hv_knobs){ .has_group = true, .group = (char *)paths[i] };
+	host.config.pool_host = true; /* 64 GiB, and 2 of them are the host's own */
+	host.config.groups = groups;
+	host.config.nr_groups = 4;
+	host_up();
+	host_run(12 * SECOND);
+	for (unsigned int i = 0; i < 4; i++) {
+		ck_assert_int_eq(core_find(host.core, paths[i], &id), 0);
+		ck_assert_uint_eq(fake_item(id)->knobs.min, PAGES(mins[i]));
+	}
+	ck_assert_uint_eq(host_said("group /b: min = 30 GiB is not used"), 1);
+	ck_assert_uint_eq(host_said("is not used"), 1);
+}
+END_TEST
+
 /* Field case BR-88: what was decided earlier never overwrites what was decided later. */
 START_TEST(a_target_that_waited_is_superseded_by_the_newer_one)
 {
@@ -332,6 +386,8 @@ int main(void)
 	tcase_add_test(tc, what_others_on_the_host_take_is_told_once_beyond_its_maximum);
 	tcase_add_test(tc, reserve_over_the_hosts_memory_is_told_once_and_nobody_pays_for_it);
 	tcase_add_test(tc, others_are_not_known_while_processes_or_the_host_are_not);
+	tcase_add_test(tc, others_are_not_known_once_the_pool_has_a_set_size);
+	tcase_add_test(tc, min_of_groups_over_the_hosts_memory_is_told_once_and_not_used);
 	tcase_add_test(tc, a_target_that_waited_is_superseded_by_the_newer_one);
 	tcase_add_test(tc, pressure_that_never_ends_wakes_readings_and_changes_nothing);
 	tcase_add_test(tc, an_hour_of_the_same_trouble_is_one_line);

@@ -103,7 +103,8 @@ static void read_scenario(void)
 	"\"floor_percent\":50,\"floor_free_only_percent\":75,\"margin_percent\":10,"               \
 	"\"margin_at_least\":65536},\"max_step\":65536,\"headroom_at_least\":16384,"               \
 	"\"headroom_fraction\":16,\"speed\":12800,\"hold_us\":10000000,\"hold_max_us\":300000000," \
-	"\"ask_deadline_us\":5000000,\"rest_us\":3000000,\"release_us\":600000000}"
+	"\"ask_deadline_us\":5000000,\"rest_us\":3000000,\"growth_us\":1000000,\"release_us\":"    \
+	"600000000}"
 
 /* Names, VMs that come in one tick, and ticks in which nothing happens. */
 static void write_recording(unsigned int nr)

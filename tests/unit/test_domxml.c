@@ -69,6 +69,7 @@ START_TEST(a_description_is_read)
 	ck_assert_uint_eq(info.stats_period_s, 5);
 	ck_assert(info.memtune.has_soft_limit);
 	ck_assert_uint_eq(info.memtune.soft_limit, 512 * MIB);
+	ck_assert_uint_eq(info.hard_limit, 3 * 1024);
 	ck_assert_str_eq(info.partition, "/machine/prod");
 	ck_assert_ptr_null(info.problem);
 }

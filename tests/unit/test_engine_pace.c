@@ -194,6 +194,28 @@ START_TEST(a_share_that_waits_stays_its_vms)
 }
 END_TEST
 
+START_TEST(group_that_is_short_is_so_through_a_change_of_its_knobs)
+{
+	struct memcg_knobs max = none;
+
+	max.max = MIB(20);
+	world_open(&w, &config, MIB(1000));
+	world_group(&w, 10, MEMCG_ROOT_ID, &max);
+	world_add(&w, 2, 10, MIB(400), MIB(30), &none); /* its floor is 40 */
+	world_ticks(&w, 20);
+	ck_assert_uint_eq(world_count(&w, ENGINE_EVENT_SHORT), 1);
+	max.max = MIB(21);
+	world_knobs(&w, 10, &max);
+	world_ticks(&w, 5);
+	ck_assert_uint_eq(world_count(&w, ENGINE_EVENT_SHORT), 1);
+	ck_assert_uint_eq(world_count(&w, ENGINE_EVENT_SHORT_OVER), 0);
+	/* Without a max it can be short of nothing. */
+	world_knobs(&w, 10, &none);
+	world_ticks(&w, 5);
+	ck_assert_uint_eq(world_count(&w, ENGINE_EVENT_SHORT_OVER), 1);
+}
+END_TEST
+
 START_TEST(a_group_that_stays_over_its_max_is_short_and_says_so_once)
 {
 	struct memcg_knobs max = none;
@@ -335,6 +357,7 @@ int main(void)
 	tcase_add_test(t, of_what_is_too_much_the_last_step_ends_first);
 	tcase_add_test(t, what_waits_of_step_three_goes_to_an_excess_even_where_the_need_stays);
 	tcase_add_test(t, a_share_that_waits_stays_its_vms);
+	tcase_add_test(t, group_that_is_short_is_so_through_a_change_of_its_knobs);
 	tcase_add_test(t, a_group_that_stays_over_its_max_is_short_and_says_so_once);
 	tcase_add_test(t, below_wm_min_steps_are_four_times_as_large);
 	tcase_add_test(t, an_ask_that_brings_nothing_fails_with_the_tick_of_its_deadline);

@@ -478,6 +478,81 @@ END_TEST
 /* ---- names, and a new configuration ---- */
 
 /* BR-128: the rule goes by the name, all else by the UUID. */
+START_TEST(min_is_checked_against_the_room_of_the_group_that_the_vm_will_be_in)
+{
+	struct core_group_knobs groups[] = {
+		{ (char *)"/a", { PAGES_UNLIMITED, PAGES(GIB), 0, PAGES_UNLIMITED },
+			HV_MANAGE_ACT },
+		{ (char *)"/b", { PAGES_UNLIMITED, PAGES(512 * MIB), 0, PAGES_UNLIMITED },
+			HV_MANAGE_ACT },
+	};
+	struct hv_knobs_change change = { .set = { .has_min = true,
+						  .min = 768 * MIB,
+						  .has_group = true,
+						  .group = (char *)"/b" } };
+	struct host_vm *vm = host_vm(0), *other = host_vm(1), *third = host_vm(2);
+	char why[256] = "";
+	uint64_t id;
+
+	host.config.pool_host = false;
+	host.config.pool_size = GIB + 768 * MIB;
+	host.config.groups = groups;
+	host.config.nr_groups = 2;
+	other->metadata = (struct hv_knobs){ .has_group = true, .group = (char *)"/a/x" };
+	third->metadata = (struct hv_knobs){ .has_group = true, .group = (char *)"/b" };
+	host_up();
+	want_min(other, GIB);
+	want_min(vm, 256 * MIB);
+	/* In "/" there is room for less; what /b has is its own. */
+	ck_assert_int_eq(core_set_knobs(host.core, host_id(vm), &change, &id, why, sizeof(why)), 0);
+	host_run(2 * SECOND);
+	/* And /a's is taken. */
+	change.set.group = (char *)"/a";
+	ck_assert_int_eq(
+		core_set_knobs(host.core, host_id(vm), &change, &id, why, sizeof(why)), -EINVAL);
+	ck_assert_ptr_nonnull(strstr(why, "there is room for"));
+	/* Nor does its min go there by the group alone. */
+	change.set.has_min = false;
+	vm->metadata.has_group = true;
+	vm->metadata.group = (char *)"/b";
+	want_min(vm, 768 * MIB);
+	ck_assert_uint_eq(host_item(vm)->knobs.min, PAGES(768 * MIB));
+	ck_assert_int_eq(
+		core_set_knobs(host.core, host_id(vm), &change, &id, why, sizeof(why)), -EINVAL);
+}
+END_TEST
+
+START_TEST(hard_limit_less_what_the_process_needs_is_a_max_whatever_is_said)
+{
+	struct host_vm *vm = host_vm(0);
+	struct core_knobs_view view;
+	const struct core_knob_said *max = &view.knobs[CORE_MAX];
+
+	vm->hard_limit = GIB;
+	host_up();
+	host_run(6 * SECOND);
+	/* 30 MiB beside the guest, in steps of 64. */
+	ck_assert_uint_eq(host_item(vm)->knobs.max, PAGES(GIB - 64 * MIB));
+	ck_assert_int_eq(core_vm_knobs(host.core, host_id(vm), &view), 0);
+	ck_assert_int_eq(max->words[max->counts].source, CORE_FROM_MEMTUNE);
+	ck_assert(max->words[max->counts].enforced);
+
+	vm->metadata = (struct hv_knobs){ .has_max = true, .max = 2 * GIB };
+	host_run(6 * SECOND);
+	ck_assert_uint_eq(host_item(vm)->knobs.max, PAGES(GIB - 64 * MIB));
+	vm->metadata.max = 512 * MIB;
+	host_run(6 * SECOND);
+	ck_assert_uint_eq(host_item(vm)->knobs.max, PAGES(512 * MIB));
+	ck_assert_int_eq(core_vm_knobs(host.core, host_id(vm), &view), 0);
+	ck_assert_int_eq(max->words[0].source, CORE_FROM_METADATA);
+	ck_assert_int_eq(max->words[1].source, CORE_FROM_MEMTUNE);
+	vm->hard_limit = 0;
+	vm->metadata.has_max = false;
+	host_run(6 * SECOND);
+	ck_assert_uint_eq(host_item(vm)->knobs.max, PAGES_UNLIMITED);
+}
+END_TEST
+
 START_TEST(renamed_vm_loses_the_rule_of_its_name_and_who_has_the_name_gets_it)
 {
 	struct core_rule rule = {
@@ -752,6 +827,8 @@ int main(void)
 	tcase_add_test(tc, newest_min_that_brings_the_sum_over_the_pool_is_refused_loudly);
 	tcase_add_test(tc, min_that_was_taken_while_the_pool_was_not_known_is_looked_at_once_it_is);
 	tcase_add_test(tc, min_of_a_group_counts_as_far_as_it_is_over_those_of_its_vms);
+	tcase_add_test(tc, min_is_checked_against_the_room_of_the_group_that_the_vm_will_be_in);
+	tcase_add_test(tc, hard_limit_less_what_the_process_needs_is_a_max_whatever_is_said);
 	tcase_add_test(tc, renamed_vm_loses_the_rule_of_its_name_and_who_has_the_name_gets_it);
 	tcase_add_test(tc, rename_is_enough_without_a_new_description);
 	tcase_add_test(tc, new_configuration_counts_at_once_for_vms_and_groups);

@@ -34,6 +34,7 @@ void control_notify(struct control_client *client, const char *method, struct js
 
 static struct hv *hv;
 static struct core *core;
+static struct core_config config;
 static struct methods *methods;
 static struct control_client client, other;
 static uint64_t now;
@@ -93,7 +94,6 @@ static void start(bool act)
 {
 	struct methods_params params = { .now = get_now, .wake = wake };
 	struct hv_params hv_params = { .uri = "sim:///" };
-	struct core_config config;
 	struct sim_host host;
 
 	now = 0;
@@ -622,6 +622,24 @@ START_TEST(released_vm_is_at_its_ceiling_and_stays_there)
 }
 END_TEST
 
+START_TEST(release_of_a_vm_that_is_not_managed_says_so)
+{
+	struct control_error error;
+	struct core_config changed = config;
+	struct core_rule rule = { .name = (char *)"mine",
+		.match_name = (char *)"batch",
+		.knobs = { .has_manage = true, .manage = HV_MANAGE_OBSERVE } };
+
+	changed.rules = &rule;
+	changed.nr_rules = 1;
+	ck_assert_int_eq(core_set_config(core, now, &changed), 0);
+	run(1000 * MS);
+	ck_assert_ptr_null(call(&client, "release", "{\"name\":\"batch\"}", &error));
+	ck_assert_int_eq(error.code, CONTROL_OBSERVE);
+	ck_assert_ptr_nonnull(strstr(error.message, "not managed"));
+}
+END_TEST
+
 START_TEST(release_is_refused_while_only_observing)
 {
 	struct control_error error;
@@ -661,6 +679,7 @@ int main(void)
 	tcase_add_test(tc, paused_vm_is_not_asked_and_a_plan_says_so);
 	tcase_add_test(tc, while_everything_is_paused_no_reclaim_is_begun);
 	tcase_add_test(tc, released_vm_is_at_its_ceiling_and_stays_there);
+	tcase_add_test(tc, release_of_a_vm_that_is_not_managed_says_so);
 	tcase_add_test(tc, show_has_every_knob_with_its_source_and_what_it_overrides);
 	tcase_add_test(tc, set_is_written_and_counts_and_its_client_is_told_when);
 	tcase_add_test(tc, set_is_whole_or_refused);

@@ -243,6 +243,47 @@ START_TEST(kernel_without_pressure_figures_is_told)
 }
 END_TEST
 
+/* As ZFS on Linux 2.1 has it, shortened. */
+#define ARC(size, c_min)                                                                           \
+	"13 1 0x01 123 33456 4242 99\nname                            type data\n"                 \
+	"hits                            4    12\nc                               4    9\n"        \
+	"c_min                           4    " c_min                                              \
+	"\nc_max                           4    8589934592\n"                                      \
+	"size                            4    " size "\ncompressed_size                 4    77\n"
+
+static uint64_t with_arc(const char *text)
+{
+	struct hv_host host = { .known = true, .total = 16 * GIB, .available = 9 * GIB };
+
+	put_bytes(text, strlen(text));
+	pool_add_arc(path, &host);
+	ck_assert_uint_eq(host.total, 16 * GIB);
+	return host.available;
+}
+
+START_TEST(arc_above_its_minimum_counts_as_available)
+{
+	ck_assert_uint_eq(with_arc(ARC("4294967296", "1073741824")), 12 * GIB);
+	ck_assert_uint_eq(with_arc(ARC("1073741824", "1073741824")), 9 * GIB);
+	ck_assert_uint_eq(with_arc(ARC("536870912", "1073741824")), 9 * GIB);
+	/* The files are not of one moment. */
+	ck_assert_uint_eq(with_arc(ARC("17179869184", "0")), 16 * GIB);
+}
+END_TEST
+
+START_TEST(host_without_zfs_or_with_garbage_for_it_has_what_meminfo_says)
+{
+	static const char *const bad[] = { "", "size", "size 4\n", "size 4 9\n", "c_min 4 9\n",
+		ARC("-1", "0"), ARC("x", "1"), ARC("99999999999999999999999", "1") };
+	struct hv_host host = { .known = true, .total = 16 * GIB, .available = 9 * GIB };
+
+	for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++)
+		ck_assert_uint_eq(with_arc(bad[i]), 9 * GIB);
+	pool_add_arc("/nowhere/arcstats", &host);
+	ck_assert_uint_eq(host.available, 9 * GIB);
+}
+END_TEST
+
 int main(void)
 {
 	Suite *suite = suite_create("pool");
@@ -262,6 +303,8 @@ int main(void)
 	tcase_add_test(tc, file_that_cannot_be_read_says_why);
 	tcase_add_test(tc, pressure_trigger_is_written);
 	tcase_add_test(tc, kernel_without_pressure_figures_is_told);
+	tcase_add_test(tc, arc_above_its_minimum_counts_as_available);
+	tcase_add_test(tc, host_without_zfs_or_with_garbage_for_it_has_what_meminfo_says);
 	suite_add_tcase(suite, tc);
 	scratch_begin();
 	sr = srunner_create(suite);

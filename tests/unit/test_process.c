@@ -26,9 +26,10 @@
 #define UUID_A "00000000-0000-0000-0000-00000000000a"
 #define UUID_B "00000000-0000-0000-0000-00000000000b"
 
-static char proc[SCRATCH_PATH], cgroups[SCRATCH_PATH + 16];
+static char proc[SCRATCH_PATH], cgroups[SCRATCH_PATH + 16], pids[SCRATCH_PATH + 16];
 static struct processes *p;
 static struct hv_uuid a, b;
+static char name_a[] = "web", name_b[] = "db";
 
 static void __attribute__((format(printf, 2, 3))) put(const char *name, const char *fmt, ...)
 {
@@ -45,15 +46,19 @@ static void __attribute__((format(printf, 2, 3))) put(const char *name, const ch
 	fclose(file);
 }
 
+/* As another user's from now on. */
+static unsigned int owner;
+
 static void put_status(int pid, unsigned int rss_mib, unsigned int shmem_mib, unsigned int swap_mib)
 {
 	char name[32];
 
 	snprintf(name, sizeof(name), "%d/status", pid);
 	put(name,
-		"Name:\tqemu\nState:\tS (sleeping)\nVmSize:\t 9999999 kB\nVmRSS:\t%8u kB\n"
+		"Name:\tqemu\nState:\tS (sleeping)\nUid:\t%u\t%u\t%u\t%u\nVmSize:\t 9999999 "
+		"kB\nVmRSS:\t%8u kB\n"
 		"RssAnon:\t    1 kB\nRssShmem:\t%8u kB\nVmSwap:\t%8u kB\nThreads:\t4\n",
-		rss_mib * 1024, shmem_mib * 1024, swap_mib * 1024);
+		owner, owner, owner, owner, rss_mib * 1024, shmem_mib * 1024, swap_mib * 1024);
 }
 
 /* One mapping of smaps; sizes in MiB. */
@@ -115,6 +120,14 @@ static void make_process(int pid, const char *uuid, unsigned int started)
 	put_smaps(pid, 200, 0, "rw-p", "");
 }
 
+static void make_folder(const char *name)
+{
+	char path[256];
+
+	snprintf(path, sizeof(path), "%s/%s", proc, name);
+	ck_assert_int_eq(mkdir(path, 0755), 0);
+}
+
 static void drop_file(const char *name)
 {
 	char path[256];
@@ -123,15 +136,24 @@ static void drop_file(const char *name)
 	ck_assert_int_eq(unlink(path), 0);
 }
 
+static int set_one(const struct hv_uuid *uuid, char *name)
+{
+	struct hv_listed vm = { .uuid = *uuid, .name = name, .state = HV_RUNNING };
+
+	return processes_set(p, &vm, 1);
+}
+
 static void setup(void)
 {
+	owner = geteuid();
 	scratch_new(proc);
+	snprintf(pids, sizeof(pids), "%s/pids", proc);
 	snprintf(cgroups, sizeof(cgroups), "%s/cgroup-root", proc);
 	put("meminfo", "MemTotal: 16384 kB\nSwapTotal:       1024 kB\n");
 	ck_assert_int_eq(hv_uuid_parse(UUID_A, &a), 0);
 	ck_assert_int_eq(hv_uuid_parse(UUID_B, &b), 0);
-	ck_assert_int_eq(processes_new(proc, cgroups, &p), 0);
-	ck_assert_int_eq(processes_set(p, &a, 1), 0);
+	ck_assert_int_eq(processes_new(proc, cgroups, pids, &p), 0);
+	ck_assert_int_eq(set_one(&a, name_a), 0);
 	processes_set_maximum(p, &a, 1024 * MIB);
 }
 
@@ -189,12 +211,60 @@ START_TEST(a_uuid_elsewhere_on_the_command_line_is_not_the_process)
 }
 END_TEST
 
-START_TEST(of_two_that_match_the_later_one_is_taken)
+START_TEST(of_two_that_match_the_earlier_one_keeps_its_place)
 {
 	make_process(100, UUID_A, 50);
 	make_process(101, UUID_A, 40);
 	put_status(101, 400, 0, 0);
-	ck_assert_uint_eq(look(0).overhead, 100 * MIB);
+	make_process(102, UUID_A, 45);
+	ck_assert_uint_eq(look(0).overhead, 200 * MIB);
+}
+END_TEST
+
+/* An unprivileged user must not hide a VM's usage behind a process of his own. */
+START_TEST(process_of_a_stranger_with_the_uuid_is_not_the_vms)
+{
+	owner = 54321;
+	make_process(100, UUID_A, 5);
+	ck_assert(!look(0).known);
+	/* Set-user-id: only the effective user is root. */
+	put("100/status", "Name:\tqemu\nUid:\t54321\t0\t0\t0\nVmRSS:\t9 kB\nVmSwap:\t0 kB\n");
+	ck_assert(!look(2 * SECOND).known);
+	owner = geteuid();
+	make_process(101, UUID_A, 50);
+	put_status(101, 400, 0, 0);
+	ck_assert_uint_eq(look(9 * SECOND).overhead, 200 * MIB);
+}
+END_TEST
+
+START_TEST(libvirts_pid_file_names_the_process_whoever_else_has_the_uuid)
+{
+	make_folder("pids");
+	make_process(100, UUID_A, 5);
+	owner = 54321; /* whatever user qemu.conf says */
+	make_process(101, UUID_A, 50);
+	put_status(101, 400, 0, 0);
+	put("pids/web.pid", "101\n");
+	ck_assert_uint_eq(look(0).overhead, 200 * MIB);
+}
+END_TEST
+
+START_TEST(pid_file_that_is_old_or_garbage_is_passed_over)
+{
+	static const char *const bad[] = { "", "\n", "102\n", "103\n", "web\n", "-1\n", "../100\n",
+		"99999999999999999999999999\n" };
+	uint64_t now = 0;
+
+	make_folder("pids");
+	make_process(103, UUID_B, 5); /* got the number of a QEMU that has gone */
+	make_process(100, UUID_A, 5);
+	for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++, now += SECOND) {
+		ck_assert_int_eq(processes_set(p, NULL, 0), 0);
+		ck_assert_int_eq(set_one(&a, name_a), 0);
+		processes_set_maximum(p, &a, 1024 * MIB);
+		put("pids/web.pid", "%s", bad[i]);
+		ck_assert_uint_eq(look(now).overhead, 100 * MIB);
+	}
 }
 END_TEST
 
@@ -363,7 +433,7 @@ END_TEST
 
 START_TEST(vms_that_are_gone_are_dropped_and_the_others_kept)
 {
-	struct hv_uuid both[2] = { a, b };
+	struct hv_listed both[2] = { { .uuid = a, .name = name_a }, { .uuid = b, .name = name_b } };
 	struct hv_process *vms, vm;
 	bool work;
 	size_t nr;
@@ -377,7 +447,7 @@ START_TEST(vms_that_are_gone_are_dropped_and_the_others_kept)
 	ck_assert(vms[0].known + vms[1].known == 1);
 	ck_assert(work);
 	free(vms);
-	ck_assert_int_eq(processes_set(p, &b, 1), 0);
+	ck_assert_int_eq(set_one(&b, name_b), 0);
 	vm = look(0);
 	ck_assert(hv_uuid_equal(&vm.uuid, &b));
 	ck_assert_int_eq(processes_set(p, NULL, 0), 0);
@@ -389,14 +459,6 @@ START_TEST(vms_that_are_gone_are_dropped_and_the_others_kept)
 END_TEST
 
 /* ---- the cgroup ---- */
-
-static void make_folder(const char *name)
-{
-	char path[256];
-
-	snprintf(path, sizeof(path), "%s/%s", proc, name);
-	ck_assert_int_eq(mkdir(path, 0755), 0);
-}
 
 /* As libvirt makes them on a host with cgroup v2. */
 static void make_v2(const char *high, unsigned int events)
@@ -441,19 +503,19 @@ START_TEST(no_limit_and_no_cgroup_throttle_nobody)
 }
 END_TEST
 
-START_TEST(a_hierarchy_of_v1_says_it_in_its_soft_limit)
+/* Seen on cgroup v1: the soft limit there steers reclaim at most, and throttles nobody. */
+START_TEST(soft_limit_of_v1_throttles_nobody)
 {
 	make_process(7, UUID_A, 50);
 	make_folder("cgroup-root");
 	make_folder("cgroup-root/memory");
 	make_folder("cgroup-root/memory/machine");
-	make_folder("cgroup-root/memory/machine/web");
-	put("cgroup-root/memory/machine/memory.soft_limit_in_bytes", "9223372036854771712\n");
-	put("cgroup-root/memory/machine/web/memory.soft_limit_in_bytes", "536870912\n");
-	put("7/cgroup", "5:cpu,cpuacct:/machine/web\n4:memory:/machine/web\n1:name=x:/\n");
-	ck_assert_uint_eq(look(1).throttle, 512 * MIB);
-	put("cgroup-root/memory/machine/web/memory.soft_limit_in_bytes", "9223372036854771712\n");
-	ck_assert_uint_eq(look(6 * SECOND).throttle, 0);
+	make_folder("cgroup-root/memory/machine/qemu-1-web.libvirt-qemu");
+	put("cgroup-root/memory/machine/qemu-1-web.libvirt-qemu/memory.soft_limit_in_bytes",
+		"536870912\n");
+	put("7/cgroup", "5:cpu,cpuacct:/machine/qemu-1-web.libvirt-qemu\n"
+			"4:memory:/machine/qemu-1-web.libvirt-qemu\n1:name=x:/\n");
+	ck_assert_uint_eq(look(1).throttle, 0);
 }
 END_TEST
 
@@ -470,24 +532,34 @@ START_TEST(cgroup_without_its_memory_files_throttles_nobody)
 END_TEST
 
 /*
- * BR-142: 9223372036854771712 is no limit, and of those above it the least counts. What limits the
- * machine's slice is the operator's, and no knob of ours: it is shown and never written.
+ * BR-142: of those up to the VM's scope the least counts. What limits the machine's slice is the
+ * operator's, and no memtune: lifting the VM's own would not help.
  */
-START_TEST(least_limit_above_counts_and_the_huge_one_is_none)
+START_TEST(limit_above_the_vms_own_scope_is_no_throttle_of_it)
+{
+	make_process(7, UUID_A, 50);
+	make_v2("max", 0);
+	put("cgroup-root/machine.slice/memory.high", "1073741824\n");
+	ck_assert_uint_eq(look(1).throttle, 0);
+	put("cgroup-root/machine.slice/qemu-1-web.scope/memory.high", "4294967296\n");
+	put("cgroup-root/machine.slice/qemu-1-web.scope/libvirt/memory.high", "8589934592\n");
+	ck_assert_uint_eq(look(6 * SECOND).throttle, UINT64_C(4294967296));
+	/* Not in a scope of its own at all: started by hand, within a login. */
+	put("7/cgroup", "0::/machine.slice\n");
+	ck_assert_uint_eq(look(12 * SECOND).throttle, 0);
+}
+END_TEST
+
+START_TEST(scope_without_systemd_and_hybrid_hierarchy_are_looked_at)
 {
 	make_process(7, UUID_A, 50);
 	make_folder("cgroup-root");
-	make_folder("cgroup-root/memory");
-	make_folder("cgroup-root/memory/machine");
-	make_folder("cgroup-root/memory/machine/web");
-	put("cgroup-root/memory/machine/memory.soft_limit_in_bytes", "8589934592\n");
-	put("cgroup-root/memory/machine/web/memory.soft_limit_in_bytes", "9223372036854771712\n");
-	put("7/cgroup", "4:memory:/machine/web\n");
-	ck_assert_uint_eq(look(1).throttle, UINT64_C(8589934592));
-	put("cgroup-root/memory/machine/web/memory.soft_limit_in_bytes", "17179869184\n");
-	ck_assert_uint_eq(look(6 * SECOND).throttle, UINT64_C(8589934592));
-	put("cgroup-root/memory/machine/web/memory.soft_limit_in_bytes", "4294967296\n");
-	ck_assert_uint_eq(look(12 * SECOND).throttle, UINT64_C(4294967296));
+	make_folder("cgroup-root/unified");
+	make_folder("cgroup-root/unified/machine");
+	make_folder("cgroup-root/unified/machine/qemu-1-web.libvirt-qemu");
+	put("cgroup-root/unified/machine/qemu-1-web.libvirt-qemu/memory.high", "536870912\n");
+	put("7/cgroup", "4:memory:/\n0::/machine/qemu-1-web.libvirt-qemu\n");
+	ck_assert_uint_eq(look(1).throttle, 512 * MIB);
 }
 END_TEST
 
@@ -544,7 +616,7 @@ START_TEST(there_must_be_a_proc)
 {
 	struct processes *none = NULL;
 
-	ck_assert_int_eq(processes_new("/nonexistent/proc", "/", &none), -ENOENT);
+	ck_assert_int_eq(processes_new("/nonexistent/proc", "/", "/", &none), -ENOENT);
 	ck_assert_ptr_null(none);
 	processes_free(NULL);
 }
@@ -686,7 +758,10 @@ int main(void)
 	tcase_set_timeout(tc, 60);
 	tcase_add_test(tc, a_process_is_found_by_its_uuid_argument);
 	tcase_add_test(tc, a_uuid_elsewhere_on_the_command_line_is_not_the_process);
-	tcase_add_test(tc, of_two_that_match_the_later_one_is_taken);
+	tcase_add_test(tc, of_two_that_match_the_earlier_one_keeps_its_place);
+	tcase_add_test(tc, process_of_a_stranger_with_the_uuid_is_not_the_vms);
+	tcase_add_test(tc, libvirts_pid_file_names_the_process_whoever_else_has_the_uuid);
+	tcase_add_test(tc, pid_file_that_is_old_or_garbage_is_passed_over);
 	tcase_add_test(tc, before_it_is_measured_nothing_is_known);
 	tcase_add_test(tc, changes_between_baselines_are_the_guests);
 	tcase_add_test(tc, a_new_baseline_needs_time_and_movement);
@@ -698,9 +773,10 @@ int main(void)
 	tcase_add_test(tc, vms_that_are_gone_are_dropped_and_the_others_kept);
 	tcase_add_test(tc, a_finite_memory_high_above_the_process_is_told_with_its_events);
 	tcase_add_test(tc, no_limit_and_no_cgroup_throttle_nobody);
-	tcase_add_test(tc, a_hierarchy_of_v1_says_it_in_its_soft_limit);
+	tcase_add_test(tc, soft_limit_of_v1_throttles_nobody);
 	tcase_add_test(tc, cgroup_without_its_memory_files_throttles_nobody);
-	tcase_add_test(tc, least_limit_above_counts_and_the_huge_one_is_none);
+	tcase_add_test(tc, limit_above_the_vms_own_scope_is_no_throttle_of_it);
+	tcase_add_test(tc, scope_without_systemd_and_hybrid_hierarchy_are_looked_at);
 	tcase_add_test(tc, usage_is_that_of_the_process_whatever_the_cgroups_counters_say);
 	tcase_add_test(tc, garbage_for_a_cgroup_throttles_nobody);
 	tcase_add_test(tc, a_process_that_was_started_anew_has_another_start_time);
