@@ -18,6 +18,7 @@ static const char *const hold_names[RECLAIM_HOLD_NR] = {
 	[RECLAIM_HOLD_PAUSED] = "asking is paused",
 	[RECLAIM_HOLD_RELEASED] = "released lately",
 	[RECLAIM_HOLD_UNKNOWN] = "statistics unknown",
+	[RECLAIM_HOLD_ACTUAL] = "costs more than actual",
 	[RECLAIM_HOLD_SMALL] = "too small",
 	[RECLAIM_HOLD_FAILED] = "failed lately",
 	[RECLAIM_HOLD_CONTENDED] = "contended",
@@ -70,11 +71,17 @@ struct walk {
 /* The first time that this plan comes by: what it keeps with the group starts anew. */
 static void enter(struct walk *w, struct memcg *m)
 {
+	uint64_t used;
+
 	if (m->plan.stamp == w->stamp)
 		return;
 	m->plan.stamp = w->stamp;
 	m->plan.taken = 0;
-	m->plan.budget = pages_sub(pages_sub(m->seen, m->owed), m->knobs.soft_limit);
+	used = pages_sub(m->seen, m->owed);
+	/* A target is reckoned from usage: what a VM costs beside it cannot be asked of it. */
+	if (m->vm)
+		used = pages_min(used, m->vm->usage);
+	m->plan.budget = pages_sub(used, m->knobs.soft_limit);
 	m->plan.position = m->position;
 	memcpy(m->plan.carry, m->carry[w->root->level], sizeof(m->plan.carry));
 	memcg_protect(m, w->root);

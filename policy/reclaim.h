@@ -43,6 +43,7 @@ enum reclaim_hold {
 	RECLAIM_HOLD_PAUSED,	/* by the operator */
 	RECLAIM_HOLD_RELEASED,	/* the operator let it go lately */
 	RECLAIM_HOLD_UNKNOWN,	/* usage or statistics unknown or stale */
+	RECLAIM_HOLD_ACTUAL,	/* costs far more than its balloon says it left it */
 	RECLAIM_HOLD_SMALL,	/* below RECLAIM_MIN_GRANULES */
 	RECLAIM_HOLD_FAILED,	/* failed an ask lately: what it delivered is all it is asked */
 	RECLAIM_HOLD_CONTENDED, /* somebody else moves its balloon */

@@ -48,6 +48,17 @@ void topology_free_vm(struct engine *e, struct vm *vm)
 	free(vm);
 }
 
+/*
+ * actual is what the guest's driver wrote: one that claims to have given, and kept all, would
+ * seem to give whatever it is asked. Beyond what the host's own figures are off by, it is not
+ * asked.
+ */
+static bool costs_more_than_actual(const struct engine *e, const struct workingset *set)
+{
+	return set->cost - set->usage >
+	       pages_max(RECLAIM_MIN_GRANULES * e->config.granule, set->cost / 8);
+}
+
 static enum reclaim_hold hold_of(const struct engine *e, const struct vm *vm)
 {
 	if (!vm->attrs.act)
@@ -61,6 +72,8 @@ static enum reclaim_hold hold_of(const struct engine *e, const struct vm *vm)
 		return RECLAIM_HOLD_RELEASED;
 	if (!vm->set.donor_known)
 		return RECLAIM_HOLD_UNKNOWN;
+	if (costs_more_than_actual(e, &vm->set))
+		return RECLAIM_HOLD_ACTUAL;
 	if (vm->set.usage < RECLAIM_MIN_GRANULES * e->config.granule)
 		return RECLAIM_HOLD_SMALL;
 	if (vm->contended_until > e->now)
@@ -101,7 +114,7 @@ static int book(struct engine *e, struct vm *vm)
 	vm->known |= !full;
 	if (!set->usage_known && vm->known && !row->counts_full)
 		return 0; /* the last figure stands until there is another */
-	return charge_observed(vm->memcg, full ? set->actual : set->usage);
+	return charge_observed(vm->memcg, full ? pages_max(set->actual, set->cost) : set->cost);
 }
 
 static void assess(struct engine *e, struct vm *vm)
@@ -123,6 +136,7 @@ static void assess(struct engine *e, struct vm *vm)
 	workingset_assess(&e->config.bounds, &w, &sample, &vm->set);
 	if (!vm->set.usage_known) {
 		/* The last figures stand: what is unknown has not come. */
+		vm->set.cost = before.cost;
 		vm->set.usage = before.usage;
 		vm->set.resident = before.resident;
 	}

@@ -107,7 +107,8 @@ void workingset_assess(const struct workingset_bounds *bounds, const struct work
 	if (vm_knows(s, VM_RESIDENT | VM_SWAPPED)) {
 		set.usage_known = true;
 		set.resident = pages_min(s->resident, set.actual);
-		set.usage = pages_min(s->resident + s->swapped, set.actual);
+		set.cost = pages_min(s->resident + s->swapped, vm->maximum);
+		set.usage = pages_min(set.cost, set.actual);
 	}
 	set.used_known = !s->stale && (s->known & (VM_USABLE | VM_UNUSED));
 	if (set.used_known) {

@@ -33,7 +33,8 @@ struct workingset_vm {
 struct workingset {
 	bool usage_known;  /* false: no target, ever */
 	bool donor_known;  /* usage, actual and fresh statistics: it may be asked */
-	uint64_t usage;	   /* resident + swapped, at most actual */
+	uint64_t cost;	   /* resident + swapped, at most the maximum: what is charged */
+	uint64_t usage;	   /* of it what a target is reckoned from: at most actual */
 	uint64_t resident; /* the part of usage that can be gained */
 	uint64_t actual;
 	uint64_t floor, margin;

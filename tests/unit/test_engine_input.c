@@ -339,21 +339,46 @@ START_TEST(samples_that_cannot_be_are_refused_and_the_last_one_stands)
 }
 END_TEST
 
+/* actual is what the guest's driver says: it claims to have given all but 1 MiB, and kept 400. */
+START_TEST(guest_that_claims_a_small_actual_counts_with_what_it_costs_and_seems_to_give_nothing)
+{
+	struct memcg_knobs limit = soft(MIB(100));
+
+	world_open_pool(&w, MIB(900));
+	world_add(&w, 2, MEMCG_ROOT_ID, MIB(500), MIB(400), &limit);
+	world_add(&w, 3, MEMCG_ROOT_ID, MIB(500), MIB(450), &limit);
+	world_vm(&w, 2)->actual = MIB(1);
+	world_vm(&w, 2)->speed = 0;
+	world_tick(&w);
+	ck_assert_uint_eq(world_view(&w, 2).usage, MIB(400));
+	ck_assert_uint_eq(world_view(&w, 2).excess, MIB(300));
+	ck_assert_int_eq(world_view(&w, 2).hold, RECLAIM_HOLD_ACTUAL);
+	world_vm(&w, 3)->resident = MIB(490);
+	world_ticks(&w, 100);
+	ck_assert_uint_eq(world_vm(&w, 2)->commands, 0);
+	ck_assert_uint_gt(world_vm(&w, 3)->commands, 0);
+	world_vm(&w, 2)->actual = MIB(400); /* and tells the truth again */
+	world_tick(&w);
+	ck_assert_int_eq(world_view(&w, 2).hold, RECLAIM_HOLD_NONE);
+}
+END_TEST
+
 START_TEST(more_than_the_tree_can_count_is_refused_and_counts_as_before)
 {
 	struct engine_change c = vm_new(3, MEMCG_ROOT_ID, PAGES_UNLIMITED);
 
 	world_add(&w, 2, MEMCG_ROOT_ID, MIB(100), MIB(50), &none);
 	world_add(&w, 4, MEMCG_ROOT_ID, MIB(100), MIB(50), &none);
+	world_vm(&w, 2)->no_process = true;
 	world_tick(&w);
 	ck_assert_int_eq(change(&c), -EINVAL); /* counts in full until it is seen */
 	ck_assert(!known(3));
-	world_vm(&w, 2)->resident = world_vm(&w, 2)->actual = PAGES_UNLIMITED;
+	world_vm(&w, 2)->actual = PAGES_UNLIMITED;
 	world_vm(&w, 2)->overhead = MIB(1);
 	world_tick(&w);
 	ck_assert_int_eq(w.error, -EINVAL);
-	ck_assert_uint_eq(world_view(&w, 2).usage, MIB(50));
-	ck_assert_uint_eq(world_view(&w, 2).set.usage, MIB(50));
+	ck_assert_uint_eq(world_view(&w, 2).usage, MIB(100));
+	ck_assert_uint_eq(world_view(&w, 2).set.actual, MIB(100));
 	ck_assert_uint_eq(world_view(&w, 2).sample.overhead, 0);
 	c = (struct engine_change){ .type = ENGINE_VM_NEW,
 		.id = 5,
@@ -363,7 +388,7 @@ START_TEST(more_than_the_tree_can_count_is_refused_and_counts_as_before)
 	ck_assert_int_eq(change(&c), -EINVAL); /* the sample, again; the VM is there */
 	c.type = ENGINE_VM_ATTRS;	       /* unseen: it counts with its maximum */
 	c.attrs.maximum = PAGES_UNLIMITED;
-	world_vm(&w, 2)->resident = world_vm(&w, 2)->actual = MIB(50);
+	world_vm(&w, 2)->actual = MIB(50);
 	ck_assert_int_eq(change(&c), -EINVAL);
 	ck_assert_uint_eq(world_view(&w, 5).attrs.maximum, MIB(1));
 }
@@ -871,6 +896,8 @@ int main(void)
 	tcase_add_test(t, the_root_alone_does_not_go);
 	tcase_add_test(t, the_first_error_is_told_and_all_else_is_done);
 	tcase_add_test(t, samples_that_cannot_be_are_refused_and_the_last_one_stands);
+	tcase_add_test(t,
+		guest_that_claims_a_small_actual_counts_with_what_it_costs_and_seems_to_give_nothing);
 	tcase_add_test(t, more_than_the_tree_can_count_is_refused_and_counts_as_before);
 	tcase_add_test(t, requests_that_cannot_be_are_refused);
 	tcase_add_test(t, a_vm_counts_in_full_until_it_is_seen_and_then_as_it_was_last_seen);

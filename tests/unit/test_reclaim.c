@@ -206,6 +206,18 @@ START_TEST(an_excess_of_less_than_a_granule_holds_nothing_up)
 }
 END_TEST
 
+START_TEST(what_a_vm_costs_beyond_its_actual_is_not_taken_from_what_its_soft_limit_protects)
+{
+	struct memcg *over = vm(root, MIB(100), MIB(130), MIB(130));
+	struct memcg *none = vm(root, PAGES_UNLIMITED, MIB(100), MIB(100));
+
+	over->vm->usage = over->vm->resident = MIB(120); /* its actual */
+	plan_for(MIB(30));
+	ck_assert_uint_eq(gave(over, 1), MIB(20));
+	ck_assert_uint_eq(gave(none, 3), MIB(10));
+}
+END_TEST
+
 START_TEST(what_was_asked_and_has_not_come_is_no_excess_any_more)
 {
 	struct memcg *over = vm(root, MIB(100), MIB(150), MIB(150));
@@ -845,6 +857,8 @@ int main(void)
 	tcase_add_test(t, nothing_is_taken_where_nothing_is_needed);
 	tcase_add_test(t, no_cap_goes_below_keep_and_less_than_a_granule_is_nothing);
 	tcase_add_test(t, an_excess_of_less_than_a_granule_holds_nothing_up);
+	tcase_add_test(t,
+		what_a_vm_costs_beyond_its_actual_is_not_taken_from_what_its_soft_limit_protects);
 	tcase_add_test(t, what_was_asked_and_has_not_come_is_no_excess_any_more);
 	tcase_add_test(t, a_vm_gives_at_most_what_it_is_trusted_with);
 	tcase_add_test(t, whoever_is_held_is_not_asked);
