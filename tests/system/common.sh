@@ -81,11 +81,30 @@ refill() {
 	guest spare cache "$STORY_SPARE_CACHE"
 }
 
-# begin: how a case begins that goes on with the guests of the one before it. Records.
+# rests NAME: what it costs moves no more: what it freed was reported to the host.
+rests() {
+	local before
+	before=$(guest_cost "$1")
+	for _ in 1 2 3 4; do
+		sleep 1
+		[ "$(guest_cost "$1")" -ge $((before - 1)) ] || return 1
+	done
+}
+
+# begin: how a case begins that goes on with the guests of the one before it, however that ended.
+# Records.
 begin() {
+	local name
 	[ ! -e "$LAB/daemon.pid" ] || daemon_end
+	guest_set_limit batch "${STORY_LIMIT[batch]}"
+	guest_set_limit web "${STORY_LIMIT[web]}"
+	for name in $GUESTS; do
+		lab_virsh metadata "$name" urn:ballast:memory:1 --remove --live --config >/dev/null 2>&1 || true
+		lab_virsh setmem "$name" "${STORY_MIB[$name]}MiB" --live
+	done
 	guest web drop grow
 	refill
+	wait_for 40 rests web
 	squeeze_pool
 	RECORD=$LAB/case.record
 	rm -f "$RECORD"

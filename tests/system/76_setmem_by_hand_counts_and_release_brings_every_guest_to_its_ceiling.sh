@@ -2,7 +2,7 @@
 # shellcheck shell=bash
 # During a squeeze somebody turns batch's balloon: up is asked back once and then left alone, down
 # becomes its ceiling. Then release, by the daemon and without it. Goes on with the guests of case 74.
-. "$(dirname "$0")/../common.sh"
+. "$(dirname "$0")/common.sh"
 
 ALL=${STORY_MIB[batch]}
 has_wished() {

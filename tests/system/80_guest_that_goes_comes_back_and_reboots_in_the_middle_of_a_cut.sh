@@ -2,7 +2,7 @@
 # shellcheck shell=bash
 # batch is destroyed in the middle of a cut, renamed (libvirt does that to a domain that is off
 # only), started, and reset in the middle of another. Goes on with the guests of the case before.
-. "$(dirname "$0")/../common.sh"
+. "$(dirname "$0")/common.sh"
 
 # shows NAME: the VM of that UUID is listed by that name, and by no other.
 shows() {

@@ -3,7 +3,7 @@
 # Limits changed while it runs: by metadata, which libvirt tells, and by memtune --config, which
 # nobody tells: the resync finds it. Ticks are counted in the recording, from the first that knows the
 # limit; the effect is what libvirtd sent to batch. Goes on with the guests of case 72.
-. "$(dirname "$0")/../common.sh"
+. "$(dirname "$0")/common.sh"
 
 # Inside the band from wm-low to wm-high nothing is given: what moves then, moves for its limit.
 IN_BAND=52

@@ -2,7 +2,7 @@
 # shellcheck shell=bash
 # libvirtd is killed with -9 after the first balloon command, and started again: the guests run on,
 # and only batch, which is in excess, gives.
-. "$(dirname "$0")/../common.sh"
+. "$(dirname "$0")/common.sh"
 
 is_connected() {
 	[ "$(ctl status --format json | jq .connected)" = "$1" ]
@@ -15,6 +15,7 @@ wait_for 30 cut_begun batch "$mark"
 daemon=$(<"$LAB/daemon.pid")
 lab_kill_libvirtd
 killed=$(log_mark)
+guest web grow 40 "$STORY_RATE" # what was asked before is not enough any more
 wait_for 10 is_connected false || true
 expect "the daemon says that it is not connected" "$(is_connected false && echo 1 || echo 0)" -eq 1
 wait_for 20 story_grown

@@ -2,7 +2,7 @@
 # shellcheck shell=bash
 # A snapshot job on batch, which takes as long as the test wants: the process that writes its file is
 # stopped. Then a managedsave in the middle of a cut, and the start from it.
-. "$(dirname "$0")/../common.sh"
+. "$(dirname "$0")/common.sh"
 
 writer() {
 	pgrep -f "libvirt_iohelper.*$LAB/batch.memory"
@@ -40,7 +40,8 @@ wait_for 20 runs batch || true
 expect "it is running again afterwards" "$(runs batch && echo 1 || echo 0)" -eq 1
 
 mark=$(log_mark)
-guest web grow 40 "$STORY_RATE"
+# Whatever spare gave meanwhile: the pool is short again.
+guest web grow $(($(pool_free) - WM_LOW / 2)) "$STORY_RATE"
 wait_for 30 cut_begun batch "$mark" || true
 expect "batch is asked again" "$(cuts batch "$mark")" -ge 1
 mark=$(log_mark)
