@@ -54,14 +54,11 @@ void ask_grew(struct engine *e, const struct vm *vm, uint64_t pages)
 		e->unshown = (int64_t)pages_sub((uint64_t)e->unshown, settle_gain(vm, pages));
 }
 
+/* By VMs below, as their newest figures have it. */
 static uint64_t asked_below(const struct engine *e, const struct memcg *root)
 {
-	uint64_t gain = 0;
-
-	for (const struct vm *vm = e->busy; vm; vm = vm->busy_next)
-		if (vm->owed && memcg_is_below(vm->memcg, root))
-			gain += settle_gain(vm, vm->owed);
-	return gain;
+	memcg_carry(e->tree);
+	return root->owed_gain;
 }
 
 /*
@@ -138,7 +135,10 @@ static uint64_t take_back(struct engine *e, struct vm *vm, uint64_t pages)
 	return waiting + ask;
 }
 
-/* No more is asked in a root's name than it needs, taken anew: the last steps end first. */
+/*
+ * No more is asked in a root's name than it needs, taken anew: the last steps end first, and of a
+ * step whoever was asked last.
+ */
 static void trim(struct engine *e, const struct demand *d)
 {
 	uint64_t way = under_way(e, d), surplus, pages;
@@ -147,7 +147,7 @@ static void trim(struct engine *e, const struct demand *d)
 		return;
 	surplus = way - d->need;
 	for (unsigned int step = MEMCG_STEPS; step >= 1 && surplus; step--) {
-		for (struct vm *vm = e->busy; vm && surplus; vm = vm->busy_next) {
+		for (struct vm *vm = e->busy_tail; vm && surplus; vm = vm->busy_prev) {
 			if (!asked_by(vm, d) || vm->why.step != step || !vm->set.resident)
 				continue;
 			pages = pages_mul_div(pages_min(surplus, vm->set.resident), vm->set.usage,
@@ -301,6 +301,8 @@ static void prefer_excess(struct engine *e, const struct demand *d, struct recla
 {
 	bool waits = false;
 
+	if (!under_way(e, d))
+		return;
 	for (const struct vm *vm = e->busy; vm; vm = vm->busy_next)
 		waits |= vm->waiting && asked_by(vm, d) && vm->why.step >= 3;
 	if (!waits)

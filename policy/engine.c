@@ -381,6 +381,7 @@ static int take_input(struct engine *e, const struct engine_input *in)
 		growth_restart(&e->growth);
 	for (size_t i = 0; i < in->nr_samples; i++)
 		first_error(&error, topology_sample(e, &in->samples[i]));
+	memcg_carry(e->tree); /* of all of them at once */
 	for (size_t i = 0; i < in->nr_results; i++) {
 		struct vm *vm = topology_vm(e, in->results[i].id);
 
@@ -469,6 +470,7 @@ int engine_tick(struct engine *e, const struct engine_input *in, struct engine_o
 	} else {
 		ask_nobody(e);
 	}
+	memcg_carry(e->tree);
 	memcg_reap(e->tree);
 	retire(e);
 	e->changed = false;

@@ -33,57 +33,60 @@ struct allowance {
 	uint64_t left, at;
 };
 
+/* In the order of use, as struct memcg is: what a sample meets comes first. */
 struct vm {
 	struct reclaim_vm reclaim; /* what plans read; memcg.vm points here */
 	struct memcg *memcg;
-	struct engine_vm_attrs attrs;
-	enum engine_vm_state state;
 
-	struct vm_sample sample;
+	enum engine_vm_state state;
+	bool swaps;   /* swapped in between the last two samples */
+	bool known;   /* a usage was seen; until then it counts in full */
+	bool grown;   /* memory was plugged: where actual rests next is where it is */
+	bool touched; /* a target of ballast's, now or in an earlier run */
+	bool cut;     /* a cut came or ended: the cap is to be loosened */
+	bool release; /* it is to be told so */
+	bool rested;  /* that rest was looked at */
+	bool again;   /* asked once more already */
+	bool acted;   /* has an action in this tick */
+	bool busy;
+	struct vm *busy_next, *busy_prev;
+
+	struct engine_vm_attrs attrs;
 	struct workingset set;
+	struct vm_sample sample;
 	uint64_t overhead; /* booked in engine.overhead */
-	bool swaps;	   /* swapped in between the last two samples */
-	bool known;	   /* a usage was seen; until then it counts in full */
-	bool grown;	   /* memory was plugged: where actual rests next is where it is */
 
 	uint64_t ceiling;
-	bool touched;	 /* a target of ballast's, now or in an earlier run */
-	uint64_t seq;	 /* of the newest target */
-	uint64_t target; /* the newest; 0: none yet */
-	uint64_t lowest; /* the lowest target since actual last rested */
-
-	struct ask ask;
-	uint64_t out;		  /* outstanding of the ask when it was last accounted */
-	struct engine_reason why; /* of its newest share */
-	uint64_t waiting;	  /* of its share, kept back for pace */
-	uint64_t owed;		  /* booked with memcg_owe() */
-	uint64_t hung;		  /* asked, and the lane does not answer: nobody counts on it */
-	bool cut;		  /* a cut came or ended: the cap is to be loosened */
-	uint64_t speed;		  /* pages a second, measured; 0: not yet */
+	uint64_t target;    /* the newest; 0: none yet */
+	uint64_t waiting;   /* of its share, kept back for pace */
+	uint64_t owed;	    /* booked with memcg_owe() */
+	uint64_t owed_gain; /* the same, of what the host gains by it */
+	uint64_t hung;	    /* asked, and the lane does not answer: nobody counts on it */
+	uint64_t delivered; /* what a failed ask brought, doubled by each success */
 
 	uint64_t hold_until;   /* no gift before */
 	uint64_t failed_until; /* asked no more than delivered before */
 	uint64_t contended_until;
-	uint64_t fed_until;	 /* not asked before */
-	uint64_t refused_until;	 /* a way back was refused: not tried before */
-	uint64_t released_until; /* let go by the operator: not asked before */
-	bool release;		 /* it is to be told so */
-	struct allowance allowance;
-	unsigned int failures;	      /* in a row */
-	uint64_t delivered;	      /* what a failed ask brought, doubled by each success */
+	uint64_t fed_until;	      /* not asked before */
+	uint64_t refused_until;	      /* a way back was refused: not tried before */
+	uint64_t released_until;      /* let go by the operator: not asked before */
 	uint64_t gift_to, gift_until; /* gift not yet taken: usage may grow to gift_to */
 
 	uint64_t rest_at, rest_since; /* actual, and since when it is that */
-	bool rested;		      /* that rest was looked at */
-	bool again;		      /* asked once more already */
+	uint64_t samples;
 
-	bool acted; /* has an action in this tick */
-	struct vm *busy_next, *busy_prev;
-	bool busy;
+	uint64_t seq;	 /* of the newest target */
+	uint64_t lowest; /* the lowest target since actual last rested */
+	struct ask ask;
+	uint64_t out;		  /* outstanding of the ask when it was last accounted */
+	uint64_t speed;		  /* pages a second, measured; 0: not yet */
+	struct engine_reason why; /* of its newest share */
+	struct allowance allowance;
+	unsigned int failures; /* in a row */
 
-	uint64_t asks, failed, samples;
-	struct engine_reason reasons[ENGINE_REASONS]; /* a ring */
-	size_t nr_reasons;			      /* ever */
+	uint64_t asks, failed;
+	struct engine_reason *reasons; /* a ring of ENGINE_REASONS */
+	size_t nr_reasons;	       /* ever */
 };
 
 struct job {
@@ -101,7 +104,8 @@ struct engine {
 	struct engine_config config;
 	struct memcg_tree *tree;
 	size_t nr_vms;
-	struct vm *busy; /* VMs that a tick must look at though nothing of them changed */
+	struct vm *busy,
+		*busy_tail; /* VMs that a tick must look at though nothing of them changed */
 	struct job *jobs;
 
 	struct engine_pool pool;
@@ -205,6 +209,8 @@ int topology_sample(struct engine *e, const struct vm_sample *sample);
 struct vm *topology_vm(const struct engine *e, uint64_t id); /* NULL */
 void topology_free_vm(struct engine *e, struct vm *vm);
 void topology_busy(struct engine *e, struct vm *vm);
+/* Something is expected of the VM, or to be given to it: it belongs among the busy ones. */
+bool topology_expects(const struct engine *e, const struct vm *vm);
 void topology_idle(struct engine *e, struct vm *vm);
 void topology_refresh(struct engine *e, struct vm *vm); /* reclaim's view, from all else */
 /* What all VMs below m keep, where the configuration says something else of it now. */

@@ -18,10 +18,8 @@
 
 static struct memcg **bucket_of(struct memcg **buckets, size_t nr_buckets, uint64_t id)
 {
-	/* Ids count up or are hashes; the multiplier (2^64 / golden ratio) spreads either. */
-	uint64_t hash = id * UINT64_C(0x9e3779b97f4a7c15);
-
-	return &buckets[(hash >> 32) & (nr_buckets - 1)];
+	/* Ids count up or are hashes: either is spread as it is. Neighbours stay neighbours. */
+	return &buckets[(id ^ id >> 32) & (nr_buckets - 1)];
 }
 
 /* A larger table is only faster: where there is no memory for it the old one stays. */
@@ -170,46 +168,133 @@ static void claim(struct memcg *memcg, int sign)
 {
 	struct memcg *parent = memcg->parent;
 
-	if (!parent)
+	if (!parent || !(memcg->knobs.min | memcg->knobs.low))
 		return;
 	parent->children_min += (uint64_t)sign * claimed_min(memcg);
 	parent->children_low += (uint64_t)sign * claimed_low(memcg);
 }
 
-/* Adds delta to what was seen of the group and its ancestors, and counts excess anew on the way. */
-static void carry_up(struct memcg *memcg, int64_t delta)
+/* What waits for the group, which is then on its level's list. */
+static struct memcg_pending *pending_of(struct memcg *memcg)
 {
-	int64_t changed = 0; /* how many more are in excess below */
+	struct memcg_pending *pending = &memcg->pending;
+	struct memcg_tree *tree = memcg->tree;
 
-	for (struct memcg *m = memcg; m; m = m->parent) {
-		bool excess;
+	if (pending->on)
+		return pending;
+	pending->on = true;
+	pending->next = tree->pending[memcg->level];
+	tree->pending[memcg->level] = memcg;
+	if (tree->pending_levels <= memcg->level)
+		tree->pending_levels = memcg->level + 1;
+	return pending;
+}
 
-		claim(m, -1);
-		m->seen += (uint64_t)delta;
-		claim(m, 1);
-		assert(m->seen <= INT64_MAX);
-		m->nr_excess += (size_t)changed;
-		excess = memcg_excess(m) > 0;
-		changed += (int)excess - (int)m->excess;
-		m->excess = excess;
-		relink_excess(m);
+/* What is seen of the group itself changes by delta; for its parent it waits. */
+static void see_more(struct memcg *memcg, int64_t delta)
+{
+	int more_excess = -(int)memcg->excess;
+
+	claim(memcg, -1);
+	memcg->seen += (uint64_t)delta;
+	claim(memcg, 1);
+	assert(memcg->seen <= INT64_MAX);
+	memcg->excess = memcg_excess(memcg) > 0;
+	more_excess += (int)memcg->excess;
+	relink_excess(memcg);
+	if (memcg->parent && (delta || more_excess)) {
+		struct memcg_pending *up = pending_of(memcg->parent);
+
+		up->seen += delta;
+		up->nr_excess += more_excess;
 	}
+}
+
+static void owe_more(struct memcg *memcg, int64_t pages, int64_t gain)
+{
+	memcg->owed += (uint64_t)pages;
+	memcg->owed_gain += (uint64_t)gain;
+	assert(memcg->owed <= INT64_MAX && memcg->owed_gain <= memcg->owed);
+	if (memcg->parent && (pages || gain)) {
+		struct memcg_pending *up = pending_of(memcg->parent);
+
+		up->owed += pages;
+		up->owed_gain += gain;
+	}
+}
+
+/* The group itself has it; what is left for its parent waits there. */
+static void carry_one(struct memcg *memcg)
+{
+	struct memcg_pending p = memcg->pending;
+
+	memcg->pending = (struct memcg_pending){ 0 };
+	if (p.usage) {
+		page_counter_move(&memcg->memory, p.usage);
+		if (memcg->parent)
+			pending_of(memcg->parent)->usage += p.usage;
+	}
+	if (p.nr_excess && memcg->parent)
+		pending_of(memcg->parent)->nr_excess += p.nr_excess;
+	memcg->nr_excess += (size_t)p.nr_excess;
+	if (p.seen || p.nr_excess)
+		see_more(memcg, p.seen);
+	if (p.owed || p.owed_gain)
+		owe_more(memcg, p.owed, p.owed_gain);
+}
+
+void memcg_carry(struct memcg_tree *tree)
+{
+	struct memcg *memcg;
+
+	while (tree->pending_levels) {
+		unsigned int level = tree->pending_levels - 1;
+
+		while ((memcg = tree->pending[level])) {
+			tree->pending[level] = memcg->pending.next;
+			carry_one(memcg);
+		}
+		tree->pending_levels = level;
+	}
+	tree->pending_usage = tree->pending_seen = 0;
+}
+
+void memcg_see_later(struct memcg *leaf, uint64_t pages)
+{
+	int64_t delta = (int64_t)(pages - leaf->seen);
+
+	assert(is_leaf(leaf) && pages <= PAGES_UNLIMITED);
+	if (!delta)
+		return; /* seen_shared is the same all the time */
+	atomic_u64_set(&leaf->seen_shared, pages);
+	if (leaf->parent)
+		leaf->tree->pending_seen += delta;
+	see_more(leaf, delta);
 }
 
 void memcg_see(struct memcg *leaf, uint64_t pages)
 {
-	assert(is_leaf(leaf) && pages <= PAGES_UNLIMITED);
-	atomic_u64_set(&leaf->seen_shared, pages);
-	if (pages != leaf->seen)
-		carry_up(leaf, (int64_t)(pages - leaf->seen));
+	memcg_see_later(leaf, pages);
+	memcg_carry(leaf->tree);
 }
 
-void memcg_owe(struct memcg *leaf, int64_t pages)
+void memcg_owe_later(struct memcg *leaf, int64_t pages, int64_t gain)
 {
-	for (struct memcg *m = leaf; m; m = m->parent) {
-		m->owed += (uint64_t)pages;
-		assert(m->owed <= INT64_MAX);
-	}
+	owe_more(leaf, pages, gain);
+}
+
+void memcg_owe(struct memcg *leaf, int64_t pages, int64_t gain)
+{
+	owe_more(leaf, pages, gain);
+	memcg_carry(leaf->tree);
+}
+
+void memcg_charge_later(struct memcg *leaf, int64_t pages)
+{
+	if (!leaf->parent)
+		return;
+	leaf->tree->pending_usage += pages;
+	pending_of(leaf->parent)->usage += pages;
 }
 
 int memcg_set_knobs(struct memcg *memcg, const struct memcg_knobs *knobs)
@@ -219,37 +304,27 @@ int memcg_set_knobs(struct memcg *memcg, const struct memcg_knobs *knobs)
 		return -EINVAL;
 	if (memcg->offline)
 		return -ENODEV;
+	memcg_carry(memcg->tree);
 	claim(memcg, -1);
 	memcg->knobs = *knobs;
 	claim(memcg, 1);
 	page_counter_set_max(&memcg->memory, knobs->max);
-	carry_up(memcg, 0);
+	see_more(memcg, 0);
+	memcg_carry(memcg->tree);
 	return 0;
 }
 
 /* --- life ----------------------------------------------------------------------------------- */
-
-static void memcg_free(struct memcg *memcg)
-{
-	if (!memcg)
-		return;
-	free(memcg->carry);
-	free(memcg);
-}
 
 /* Neither linked nor counted yet. */
 static int memcg_alloc(
 	struct memcg_tree *tree, struct memcg *parent, uint64_t id, struct memcg **ret_memcg)
 {
 	unsigned int level = parent ? parent->level + 1 : 0;
-	struct memcg *memcg = calloc(1, sizeof(*memcg));
+	struct memcg *memcg = calloc(1, sizeof(*memcg) + (level + 1) * sizeof(memcg->carry[0]));
 
-	if (memcg)
-		memcg->carry = calloc(level + 1, sizeof(*memcg->carry));
-	if (!memcg || !memcg->carry) {
-		memcg_free(memcg);
+	if (!memcg)
 		return -ENOMEM;
-	}
 	memcg->level = level;
 	memcg->id = id;
 	memcg->tree = tree;
@@ -300,7 +375,7 @@ void memcg_tree_free(struct memcg_tree *tree)
 
 		for (struct memcg *m = tree->buckets[i]; m; m = next) {
 			next = m->hash_next;
-			memcg_free(m);
+			free(m);
 		}
 	}
 	free(tree->buckets);
@@ -361,10 +436,10 @@ static void reap_one(struct memcg *memcg)
 	/* Each page and each child had a reference, so none is left; what was seen may lag. */
 	assert(is_leaf(memcg) && page_counter_read(&memcg->memory) == 0);
 	memcg_see(memcg, 0);
-	memcg_owe(memcg, -(int64_t)memcg->owed);
+	memcg_owe(memcg, -(int64_t)memcg->owed, -(int64_t)memcg->owed_gain);
 	unlink_child(parent, memcg);
 	hash_del(memcg->tree, memcg);
-	memcg_free(memcg);
+	free(memcg);
 	css_put(&parent->css);
 }
 
@@ -462,7 +537,7 @@ void memcg_protect(struct memcg *memcg, const struct memcg *root)
 /* --- recount --------------------------------------------------------------------------------- */
 
 struct recount {
-	uint64_t seen, usage, owed, claimed_min, claimed_low;
+	uint64_t seen, usage, owed, owed_gain, claimed_min, claimed_low;
 	size_t groups, in_excess, linked;
 };
 
@@ -507,9 +582,11 @@ static void recount(const struct memcg *memcg, struct recount *ret)
 		sum.seen = memcg->seen;
 		sum.usage = page_counter_read(&memcg->memory);
 		sum.owed = memcg->owed;
+		sum.owed_gain = memcg->owed_gain;
 		refs += sum.usage;
 	}
 	assert(memcg->seen == sum.seen && memcg->owed == sum.owed);
+	assert(memcg->owed_gain == sum.owed_gain && !memcg->pending.on);
 	assert(page_counter_read(&memcg->memory) == sum.usage);
 	for (const struct memcg *m = memcg->offline_children; m; m = m->next)
 		refs++;
@@ -519,6 +596,7 @@ static void recount(const struct memcg *memcg, struct recount *ret)
 	ret->seen += sum.seen;
 	ret->usage += sum.usage;
 	ret->owed += sum.owed;
+	ret->owed_gain += sum.owed_gain;
 	ret->claimed_min += claimed_min(memcg);
 	ret->claimed_low += claimed_low(memcg);
 	ret->groups += sum.groups + 1;
@@ -531,6 +609,7 @@ void memcg_verify(const struct memcg_tree *tree)
 	struct recount sum = { 0 };
 
 	assert(!tree->root->parent && tree->root->level == 0 && !tree->root->offline);
+	assert(!tree->pending_levels && !tree->pending_usage && !tree->pending_seen);
 	recount(tree->root, &sum);
 	assert(sum.groups == tree->nr_groups);
 }

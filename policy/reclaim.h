@@ -78,6 +78,7 @@ struct reclaim_share {
 	uint64_t step_need; /* what the step was to bring ... */
 	uint64_t step_cap;  /* ... and all that the step could have given */
 	uint64_t bound;	    /* below which the step would not take it: soft limit, low, keep */
+	uint64_t slack;	    /* to be inflated before anything is gained: the order within a step */
 };
 
 struct reclaim_plan {

@@ -32,12 +32,14 @@ uint64_t settle_gain(const struct vm *vm, uint64_t pages)
 
 void settle_owe(struct engine *e, struct vm *vm)
 {
-	uint64_t owed = settle_outstanding(vm) + vm->waiting;
+	uint64_t owed = settle_outstanding(vm) + vm->waiting, gain = settle_gain(vm, owed);
 
 	(void)e;
-	if (owed != vm->owed)
-		memcg_owe(vm->memcg, (int64_t)(owed - vm->owed));
+	if (owed != vm->owed || gain != vm->owed_gain)
+		memcg_owe_later(
+			vm->memcg, (int64_t)(owed - vm->owed), (int64_t)(gain - vm->owed_gain));
 	vm->owed = owed;
+	vm->owed_gain = gain;
 }
 
 /* What of the ask came, or went again, since it was last looked at. */

@@ -21,11 +21,13 @@ void topology_busy(struct engine *e, struct vm *vm)
 	if (vm->busy)
 		return;
 	vm->busy = true;
-	vm->busy_prev = NULL;
-	vm->busy_next = e->busy;
-	if (e->busy)
-		e->busy->busy_prev = vm;
-	e->busy = vm;
+	vm->busy_next = NULL;
+	vm->busy_prev = e->busy_tail;
+	if (e->busy_tail)
+		e->busy_tail->busy_next = vm;
+	else
+		e->busy = vm;
+	e->busy_tail = vm;
 }
 
 void topology_idle(struct engine *e, struct vm *vm)
@@ -38,13 +40,24 @@ void topology_idle(struct engine *e, struct vm *vm)
 		e->busy = vm->busy_next;
 	if (vm->busy_next)
 		vm->busy_next->busy_prev = vm->busy_prev;
+	else
+		e->busy_tail = vm->busy_prev;
 	vm->busy = false;
+}
+
+bool topology_expects(const struct engine *e, const struct vm *vm)
+{
+	return vm->ask.on || vm->owed || vm->hung || vm->cut || !vm->rested || vm_capped(vm) ||
+	       vm->failed_until > e->now || vm->contended_until > e->now ||
+	       vm->refused_until > e->now || vm->fed_until > e->now ||
+	       vm->released_until > e->now || give_reserved(e, vm);
 }
 
 void topology_free_vm(struct engine *e, struct vm *vm)
 {
 	topology_idle(e, vm);
 	vm->memcg->vm = NULL;
+	free(vm->reasons);
 	free(vm);
 }
 
@@ -97,11 +110,11 @@ static int book(struct engine *e, struct vm *vm)
 	bool full = row->counts_full || !set->usage_known;
 
 	if (row->outside)
-		return charge_observed(vm->memcg, 0);
+		return charge_observed_later(vm->memcg, 0);
 	vm->known |= !full;
 	if (!set->usage_known && vm->known && !row->counts_full)
 		return 0; /* the last figure stands until there is another */
-	return charge_observed(vm->memcg, full ? set->actual : set->usage);
+	return charge_observed_later(vm->memcg, full ? set->actual : set->usage);
 }
 
 static void assess(struct engine *e, struct vm *vm)
@@ -115,12 +128,16 @@ static void assess(struct engine *e, struct vm *vm)
 		.agent_floor = vm->attrs.agent_floor,
 		.trust = vm->attrs.trust,
 	};
-	struct vm_sample sample = vm->sample;
+	struct vm_sample sample;
 
-	/* The balloon leaves it less, and the host has all of it all the same. */
-	if (engine_state_row(vm->state)->fixed)
+	if (engine_state_row(vm->state)->fixed) {
+		/* The balloon leaves it less, and the host has all of it all the same. */
+		sample = vm->sample;
 		sample.actual = vm->attrs.maximum;
-	workingset_assess(&e->config.bounds, &w, &sample, &vm->set);
+		workingset_assess(&e->config.bounds, &w, &sample, &vm->set);
+	} else {
+		workingset_assess(&e->config.bounds, &w, &vm->sample, &vm->set);
+	}
 	if (!vm->set.usage_known) {
 		/* The last figures stand: what is unknown has not come. */
 		vm->set.usage = before.usage;
@@ -140,7 +157,8 @@ static int vm_changed(struct engine *e, struct vm *vm)
 		vm->set = before;
 	settle_owe(e, vm);
 	topology_refresh(e, vm);
-	topology_busy(e, vm); /* looked at once in this tick */
+	if (topology_expects(e, vm))
+		topology_busy(e, vm);
 	return r;
 }
 
@@ -156,26 +174,13 @@ void topology_reassess(struct engine *e, struct memcg *m)
 
 static bool sample_valid(const struct vm_sample *s)
 {
-	const uint64_t figures[] = {
-		s->actual,
-		s->resident,
-		s->swapped,
-		s->overhead,
-		s->stats_actual,
-		s->unused,
-		s->usable,
-		s->disk_caches,
-		s->lists.active_anon,
-		s->lists.inactive_anon,
-		s->lists.active_file,
-		s->lists.inactive_file,
-		s->lists.swap_free,
-	};
+	uint64_t bits = s->actual | s->resident | s->swapped | s->overhead | s->stats_actual |
+			s->unused | s->usable | s->disk_caches | s->lists.active_anon |
+			s->lists.inactive_anon | s->lists.active_file | s->lists.inactive_file |
+			s->lists.swap_free;
 
-	for (size_t i = 0; i < sizeof(figures) / sizeof(figures[0]); i++)
-		if (figures[i] > PAGES_UNLIMITED)
-			return false;
-	return true;
+	/* It has all the bits that an amount may have: who has another one is larger. */
+	return bits <= PAGES_UNLIMITED;
 }
 
 int topology_sample(struct engine *e, const struct vm_sample *sample)
@@ -211,6 +216,7 @@ int topology_sample(struct engine *e, const struct vm_sample *sample)
 		vm->rest_at = sample->actual;
 		vm->rest_since = e->now;
 		vm->rested = false;
+		topology_busy(e, vm);
 	}
 	return 0;
 }
@@ -369,8 +375,10 @@ static int new_vm(struct engine *e, const struct engine_change *change)
 	vm = calloc(1, sizeof(*vm));
 	if (!vm)
 		return -ENOMEM;
-	r = memcg_new(e->tree, parent, change->id, &m);
+	vm->reasons = calloc(ENGINE_REASONS, sizeof(*vm->reasons));
+	r = vm->reasons ? memcg_new(e->tree, parent, change->id, &m) : -ENOMEM;
 	if (r) {
+		free(vm->reasons);
 		free(vm);
 		return r;
 	}

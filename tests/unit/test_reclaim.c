@@ -211,7 +211,7 @@ START_TEST(what_was_asked_and_has_not_come_is_no_excess_any_more)
 	struct memcg *over = vm(root, MIB(100), MIB(150), MIB(150));
 	struct memcg *none = vm(root, PAGES_UNLIMITED, MIB(100), MIB(100));
 
-	memcg_owe(over, (int64_t)MIB(40));
+	memcg_owe(over, (int64_t)MIB(40), (int64_t)MIB(40));
 	over->vm->usage = over->vm->resident = over->vm->cold = MIB(110);
 	plan_for(MIB(30));
 	ck_assert_uint_eq(gave(over, 1), MIB(10));
