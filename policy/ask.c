@@ -69,7 +69,7 @@ static int64_t unshown(const struct engine *e)
 {
 	int64_t told = 0;
 
-	for (const struct vm *vm = e->busy; vm; vm = vm->busy_next)
+	for (const struct vm *vm = busy_first(e); vm; vm = busy_next(e, vm))
 		told += (int64_t)settle_gain(vm, settle_outstanding(vm));
 	return e->unshown > -told ? e->unshown : -told;
 }
@@ -147,7 +147,9 @@ static void trim(struct engine *e, const struct demand *d)
 		return;
 	surplus = way - d->need;
 	for (unsigned int step = MEMCG_STEPS; step >= 1 && surplus; step--) {
-		for (struct vm *vm = e->busy_tail; vm && surplus; vm = vm->busy_prev) {
+		for (size_t i = e->nr_busy; i && surplus; i--) {
+			struct vm *vm = e->busy[i - 1];
+
 			if (!asked_by(vm, d) || vm->why.step != step || !vm->set.resident)
 				continue;
 			pages = pages_mul_div(pages_min(surplus, vm->set.resident), vm->set.usage,
@@ -254,7 +256,7 @@ static void promote(struct engine *e, struct vm *vm)
 
 static void promote_all(struct engine *e)
 {
-	for (struct vm *vm = e->busy; vm; vm = vm->busy_next) {
+	for (struct vm *vm = busy_first(e); vm; vm = busy_next(e, vm)) {
 		if (!vm->waiting)
 			continue;
 		promote(e, vm);
@@ -266,7 +268,7 @@ static void promote_all(struct engine *e)
 /* Below wm_min: what a VM cannot bring in time is asked of others, and it is asked no more. */
 static void pass_on_late(struct engine *e)
 {
-	for (struct vm *vm = e->busy; vm; vm = vm->busy_next)
+	for (struct vm *vm = busy_first(e); vm; vm = busy_next(e, vm))
 		wait_for(e, vm,
 			pages_min(vm->waiting,
 				pages_sub(ask_in_time(e, vm), settle_outstanding(vm))));
@@ -303,14 +305,14 @@ static void prefer_excess(struct engine *e, const struct demand *d, struct recla
 
 	if (!under_way(e, d))
 		return;
-	for (const struct vm *vm = e->busy; vm; vm = vm->busy_next)
+	for (const struct vm *vm = busy_first(e); vm; vm = busy_next(e, vm))
 		waits |= vm->waiting && asked_by(vm, d) && vm->why.step >= 3;
 	if (!waits)
 		return;
 	reclaim(d->root, 1, e->config.granule, false, plan);
 	if (!plan->nr || plan->shares[0].step >= 3)
 		return;
-	for (struct vm *vm = e->busy; vm; vm = vm->busy_next)
+	for (struct vm *vm = busy_first(e); vm; vm = busy_next(e, vm))
 		if (asked_by(vm, d) && vm->why.step >= 3)
 			wait_for(e, vm, 0);
 }
@@ -356,7 +358,7 @@ static void ask_limited(struct engine *e)
 
 static void cancel_job_asks(struct engine *e, uint64_t job)
 {
-	for (struct vm *vm = e->busy; vm; vm = vm->busy_next)
+	for (struct vm *vm = busy_first(e); vm; vm = busy_next(e, vm))
 		if (vm_asked(vm) && vm->why.job == job)
 			settle_cancel(e, vm, vm->set.actual);
 }
@@ -407,7 +409,7 @@ static void set_short(struct engine *e, uint64_t pages)
 /* Of a pool that is not known nothing more is asked; what was told to a VM may come. */
 static void wait_no_more(struct engine *e, const struct demand *d)
 {
-	for (struct vm *vm = e->busy; vm; vm = vm->busy_next) {
+	for (struct vm *vm = busy_first(e); vm; vm = busy_next(e, vm)) {
 		if (asked_by(vm, d))
 			wait_for(e, vm, 0);
 	}
@@ -454,7 +456,7 @@ void ask_all(struct engine *e)
 
 void ask_nobody(struct engine *e)
 {
-	for (struct vm *vm = e->busy; vm; vm = vm->busy_next)
+	for (struct vm *vm = busy_first(e); vm; vm = busy_next(e, vm))
 		if (vm_asked(vm))
 			settle_cancel(e, vm, vm->set.actual);
 	while (e->jobs)

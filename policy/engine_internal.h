@@ -3,6 +3,7 @@
 #ifndef BALLAST_POLICY_ENGINE_INTERNAL_H
 #define BALLAST_POLICY_ENGINE_INTERNAL_H
 
+#include "policy/ahead.h"
 #include "policy/balance.h"
 #include "policy/engine.h"
 #include "policy/growth.h"
@@ -49,7 +50,7 @@ struct vm {
 	bool again;   /* asked once more already */
 	bool acted;   /* has an action in this tick */
 	bool busy;
-	struct vm *busy_next, *busy_prev;
+	size_t busy_at; /* in engine.busy */
 
 	struct engine_vm_attrs attrs;
 	struct workingset set;
@@ -103,9 +104,14 @@ struct limited {
 struct engine {
 	struct engine_config config;
 	struct memcg_tree *tree;
+	struct slab vms; /* struct vm */
 	size_t nr_vms;
-	struct vm *busy,
-		*busy_tail; /* VMs that a tick must look at though nothing of them changed */
+	/*
+	 * VMs that a tick must look at though nothing of them changed, in the order in which they
+	 * came to be: room for all. NULL where one went, until all changes are in.
+	 */
+	struct vm **busy;
+	size_t nr_busy;
 	struct job *jobs;
 
 	struct engine_pool pool;
@@ -148,6 +154,26 @@ struct engine {
 static inline struct vm *vm_of(const struct memcg *memcg)
 {
 	return (struct vm *)memcg->vm; /* reclaim is the first member */
+}
+
+/* The first busy VM from there on, or NULL. */
+static inline struct vm *busy_from(const struct engine *e, size_t at)
+{
+	if (at + AHEAD_ROUNDS < e->nr_busy)
+		ahead(e->busy[at + AHEAD_ROUNDS], 0, 9);
+	while (at < e->nr_busy && !e->busy[at])
+		at++;
+	return at < e->nr_busy ? e->busy[at] : NULL;
+}
+
+static inline struct vm *busy_first(const struct engine *e)
+{
+	return busy_from(e, 0);
+}
+
+static inline struct vm *busy_next(const struct engine *e, const struct vm *vm)
+{
+	return busy_from(e, vm->busy_at + 1);
 }
 
 /* A row for each state: what it may be asked and given, and how it counts. */
@@ -205,13 +231,13 @@ void engine_forget(struct engine *e, const struct vm *vm); /* it is gone: nothin
 
 /* topology.c: what changes, samples. Errors as engine_tick() tells them. */
 int topology_change(struct engine *e, const struct engine_change *change);
-int topology_sample(struct engine *e, const struct vm_sample *sample);
+int topology_samples(struct engine *e, const struct vm_sample *samples, size_t nr);
 struct vm *topology_vm(const struct engine *e, uint64_t id); /* NULL */
 void topology_free_vm(struct engine *e, struct vm *vm);
 void topology_busy(struct engine *e, struct vm *vm);
 /* Something is expected of the VM, or to be given to it: it belongs among the busy ones. */
 bool topology_expects(const struct engine *e, const struct vm *vm);
-void topology_idle(struct engine *e, struct vm *vm);
+void topology_busy_compact(struct engine *e);
 void topology_refresh(struct engine *e, struct vm *vm); /* reclaim's view, from all else */
 /* What all VMs below m keep, where the configuration says something else of it now. */
 void topology_reassess(struct engine *e, struct memcg *m);

@@ -11,6 +11,8 @@
 #include <errno.h>
 #include <stdlib.h>
 
+#include "policy/ahead.h"
+
 /* A power of two, so that a mask picks the bucket; doubled when there are as many groups. */
 #define BUCKETS_AT_FIRST 16
 
@@ -56,6 +58,7 @@ static void hash_add(struct memcg_tree *tree, struct memcg *memcg)
 	memcg->hash_next = *bucket;
 	*bucket = memcg;
 	tree->nr_groups++;
+	tree->levels[memcg->level].nr_groups++;
 }
 
 static void hash_del(struct memcg_tree *tree, struct memcg *memcg)
@@ -66,6 +69,19 @@ static void hash_del(struct memcg_tree *tree, struct memcg *memcg)
 		link = &(*link)->hash_next;
 	*link = memcg->hash_next;
 	tree->nr_groups--;
+	tree->levels[memcg->level].nr_groups--;
+}
+
+void memcg_ahead(const struct memcg_tree *tree, uint64_t id, unsigned int stage)
+{
+	struct memcg *const *bucket = bucket_of(tree->buckets, tree->nr_buckets, id);
+
+	if (stage == 0)
+		ahead(bucket, 0, 0);
+	else if (stage == 1)
+		ahead(*bucket, 0, 2);
+	else if (*bucket && (*bucket)->parent)
+		ahead((*bucket)->parent, 3, 3);
 }
 
 struct memcg *memcg_find(const struct memcg_tree *tree, uint64_t id)
@@ -89,6 +105,7 @@ static void link_online(struct memcg *parent, struct memcg *child)
 		parent->children = child;
 	parent->children_tail = child;
 	parent->nr_children++;
+	parent->nr_below++;
 }
 
 static void link_offline(struct memcg *parent, struct memcg *child)
@@ -98,6 +115,7 @@ static void link_offline(struct memcg *parent, struct memcg *child)
 	if (child->next)
 		child->next->prev = child;
 	parent->offline_children = child;
+	parent->nr_below++;
 }
 
 static void unlink_child(struct memcg *parent, struct memcg *child)
@@ -114,11 +132,12 @@ static void unlink_child(struct memcg *parent, struct memcg *child)
 		parent->children_tail = child->prev;
 	if (!child->offline)
 		parent->nr_children--;
+	parent->nr_below--;
 }
 
 static bool is_leaf(const struct memcg *memcg)
 {
-	return !memcg->children && !memcg->offline_children;
+	return !memcg->nr_below;
 }
 
 /* --- what is carried up -------------------------------------------------------------------- */
@@ -128,14 +147,10 @@ static void relink_excess(struct memcg *memcg)
 {
 	struct memcg *parent = memcg->parent;
 	bool wanted = memcg->excess || memcg->nr_excess;
-	bool linked;
 
-	if (!parent)
+	if (!parent || wanted == memcg->excess_linked)
 		return;
-	linked = memcg->excess_prev || parent->excess_children == memcg;
-	if (wanted == linked)
-		return;
-
+	memcg->excess_linked = wanted;
 	if (wanted) {
 		memcg->excess_next = parent->excess_children;
 		if (memcg->excess_next)
@@ -179,12 +194,12 @@ static struct memcg_pending *pending_of(struct memcg *memcg)
 {
 	struct memcg_pending *pending = &memcg->pending;
 	struct memcg_tree *tree = memcg->tree;
+	struct memcg_level *level = &tree->levels[memcg->level];
 
 	if (pending->on)
 		return pending;
 	pending->on = true;
-	pending->next = tree->pending[memcg->level];
-	tree->pending[memcg->level] = memcg;
+	level->pending[level->nr_pending++] = memcg;
 	if (tree->pending_levels <= memcg->level)
 		tree->pending_levels = memcg->level + 1;
 	return pending;
@@ -245,16 +260,16 @@ static void carry_one(struct memcg *memcg)
 
 void memcg_carry(struct memcg_tree *tree)
 {
-	struct memcg *memcg;
-
 	while (tree->pending_levels) {
-		unsigned int level = tree->pending_levels - 1;
+		struct memcg_level *level = &tree->levels[tree->pending_levels - 1];
 
-		while ((memcg = tree->pending[level])) {
-			tree->pending[level] = memcg->pending.next;
-			carry_one(memcg);
+		for (size_t i = 0; i < level->nr_pending; i++) {
+			if (i + AHEAD_ROUNDS < level->nr_pending)
+				ahead(level->pending[i + AHEAD_ROUNDS], 0, 3);
+			carry_one(level->pending[i]);
 		}
-		tree->pending_levels = level;
+		level->nr_pending = 0;
+		tree->pending_levels--;
 	}
 	tree->pending_usage = tree->pending_seen = 0;
 }
@@ -316,16 +331,35 @@ int memcg_set_knobs(struct memcg *memcg, const struct memcg_knobs *knobs)
 
 /* --- life ----------------------------------------------------------------------------------- */
 
+/* Room for one more among those of the level that have something to be carried. */
+static int reserve_level(struct memcg_level *level)
+{
+	size_t max = level->max ? level->max * 2 : 1;
+	struct memcg **pending;
+
+	if (level->nr_groups < level->max)
+		return 0;
+	pending = realloc(level->pending, max * sizeof(struct memcg *));
+	if (!pending)
+		return -ENOMEM;
+	level->pending = pending;
+	level->max = max;
+	return 0;
+}
+
 /* Neither linked nor counted yet. */
 static int memcg_alloc(
 	struct memcg_tree *tree, struct memcg *parent, uint64_t id, struct memcg **ret_memcg)
 {
 	unsigned int level = parent ? parent->level + 1 : 0;
-	struct memcg *memcg = calloc(1, sizeof(*memcg) + (level + 1) * sizeof(memcg->carry[0]));
+	struct memcg *memcg;
 
+	if (reserve_level(&tree->levels[level]))
+		return -ENOMEM;
+	memcg = slab_get(&tree->levels[level].slab);
 	if (!memcg)
 		return -ENOMEM;
-	memcg->level = level;
+	memcg->level = (unsigned char)level;
 	memcg->id = id;
 	memcg->tree = tree;
 	memcg->parent = parent;
@@ -348,6 +382,9 @@ int memcg_tree_new(struct memcg_tree **ret_tree)
 
 	if (!tree)
 		return r;
+	for (size_t i = 0; i <= MEMCG_MAX_DEPTH; i++)
+		slab_init(&tree->levels[i].slab,
+			sizeof(struct memcg) + (i + 1) * sizeof(tree->root->carry[0]));
 	css_queue_init(&tree->released);
 	atomic_init(&tree->dirty, NULL);
 	tree->nr_buckets = BUCKETS_AT_FIRST;
@@ -370,13 +407,9 @@ void memcg_tree_free(struct memcg_tree *tree)
 {
 	if (!tree)
 		return;
-	for (size_t i = 0; tree->buckets && i < tree->nr_buckets; i++) {
-		struct memcg *next;
-
-		for (struct memcg *m = tree->buckets[i]; m; m = next) {
-			next = m->hash_next;
-			free(m);
-		}
+	for (size_t i = 0; i <= MEMCG_MAX_DEPTH; i++) {
+		free(tree->levels[i].pending);
+		slab_drop(&tree->levels[i].slab);
 	}
 	free(tree->buckets);
 	free(tree);
@@ -439,7 +472,7 @@ static void reap_one(struct memcg *memcg)
 	memcg_owe(memcg, -(int64_t)memcg->owed, -(int64_t)memcg->owed_gain);
 	unlink_child(parent, memcg);
 	hash_del(memcg->tree, memcg);
-	free(memcg);
+	slab_put(&memcg->tree->levels[memcg->level].slab, memcg);
 	css_put(&parent->css);
 }
 
@@ -569,8 +602,9 @@ static void recount(const struct memcg *memcg, struct recount *ret)
 
 	recount_list(memcg, memcg->children, false, &sum);
 	recount_list(memcg, memcg->offline_children, true, &sum);
+	assert(is_leaf(memcg) == (!memcg->children && !memcg->offline_children));
 	for (const struct memcg *m = memcg->excess_children; m; m = m->excess_next) {
-		assert(m->parent == memcg && (m->excess || m->nr_excess));
+		assert(m->parent == memcg && m->excess_linked && (m->excess || m->nr_excess));
 		assert(!m->excess_next || m->excess_next->excess_prev == m);
 		linked++;
 	}

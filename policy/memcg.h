@@ -26,6 +26,7 @@
 
 #include "policy/css.h"
 #include "policy/page_counter.h"
+#include "policy/slab.h"
 
 /* Deeper trees than any slice hierarchy; bounds recursion and the cost of carrying upwards. */
 #define MEMCG_MAX_DEPTH 64
@@ -53,8 +54,7 @@ struct reclaim_vm;
 
 /* What changed below a group and has not been carried to it yet. */
 struct memcg_pending {
-	struct memcg *next; /* of the same level */
-	bool on;
+	bool on;		       /* among its level's */
 	int64_t usage;		       /* pages, of the counter */
 	int64_t seen, owed, owed_gain; /* pages */
 	int64_t nr_excess;
@@ -79,9 +79,11 @@ struct memcg {
 	_Atomic uint64_t seen_shared; /* a leaf's seen, for who charges from its thread */
 
 	/* Excess, and what is asked of it: a line. */
-	unsigned int level; /* the root: 0 */
+	unsigned char level; /* the root: 0 */
 	bool offline;
 	bool excess;				 /* seen is over the soft limit */
+	bool excess_linked;			 /* among the parent's excess_children */
+	uint32_t nr_below;			 /* children, online and offline; a leaf: 0 */
 	size_t nr_excess;			 /* descendants in excess, without itself */
 	struct memcg *excess_children;		 /* children with excess or nr_excess */
 	struct memcg *excess_next, *excess_prev; /* among the parent's excess_children */
@@ -131,6 +133,14 @@ struct memcg {
 	int64_t carry[][MEMCG_STEPS];
 };
 
+/* The groups of a level, and which of them have something to be carried. */
+struct memcg_level {
+	struct slab slab;
+	struct memcg **pending;
+	size_t nr_pending;
+	size_t nr_groups, max; /* there is room for all groups of the level */
+};
+
 struct memcg_tree {
 	struct memcg *root; /* level 0, immortal, id MEMCG_ROOT_ID */
 	struct css_queue released;
@@ -139,9 +149,8 @@ struct memcg_tree {
 	uint64_t plan_stamp;	      /* of the newest plan; see memcg.plan */
 	size_t nr_buckets, nr_groups; /* online and offline */
 
-	/* Groups with something to be carried, by level. */
-	struct memcg *pending[MEMCG_MAX_DEPTH + 1];
-	unsigned int pending_levels;	     /* below this one there are none; 0: nowhere */
+	struct memcg_level levels[MEMCG_MAX_DEPTH + 1];
+	unsigned int pending_levels; /* below this one nobody has something pending; 0: nowhere */
 	int64_t pending_usage, pending_seen; /* all that the root does not show yet */
 };
 
@@ -161,6 +170,12 @@ int memcg_new(struct memcg_tree *tree, struct memcg *parent, uint64_t id, struct
 
 /* The group of that id, online or not; NULL. */
 struct memcg *memcg_find(const struct memcg_tree *tree, uint64_t id);
+
+/*
+ * Has memory bring what memcg_find() and memcg_see_later() of that id will meet: stages 0, 1 and 2,
+ * each some rounds before the next (ahead.h).
+ */
+void memcg_ahead(const struct memcg_tree *tree, uint64_t id, unsigned int stage);
 
 /*
  * Takes the group offline: it leaves its parent's children, its knobs are gone, excess counts of

@@ -20,29 +20,27 @@ void topology_busy(struct engine *e, struct vm *vm)
 {
 	if (vm->busy)
 		return;
+	if (e->nr_busy == e->max_vms)
+		topology_busy_compact(e); /* there is room for each that is there */
 	vm->busy = true;
-	vm->busy_next = NULL;
-	vm->busy_prev = e->busy_tail;
-	if (e->busy_tail)
-		e->busy_tail->busy_next = vm;
-	else
-		e->busy = vm;
-	e->busy_tail = vm;
+	vm->busy_at = e->nr_busy;
+	e->busy[e->nr_busy++] = vm;
 }
 
-void topology_idle(struct engine *e, struct vm *vm)
+/* Without those that went or are busy no more; the others keep their order. */
+void topology_busy_compact(struct engine *e)
 {
-	if (!vm->busy)
-		return;
-	if (vm->busy_prev)
-		vm->busy_prev->busy_next = vm->busy_next;
-	else
-		e->busy = vm->busy_next;
-	if (vm->busy_next)
-		vm->busy_next->busy_prev = vm->busy_prev;
-	else
-		e->busy_tail = vm->busy_prev;
-	vm->busy = false;
+	size_t nr = 0;
+
+	for (size_t i = 0; i < e->nr_busy; i++) {
+		struct vm *vm = e->busy[i];
+
+		if (!vm || !vm->busy)
+			continue;
+		e->busy[nr] = vm;
+		vm->busy_at = nr++;
+	}
+	e->nr_busy = nr;
 }
 
 bool topology_expects(const struct engine *e, const struct vm *vm)
@@ -55,10 +53,11 @@ bool topology_expects(const struct engine *e, const struct vm *vm)
 
 void topology_free_vm(struct engine *e, struct vm *vm)
 {
-	topology_idle(e, vm);
+	if (vm->busy)
+		e->busy[vm->busy_at] = NULL;
 	vm->memcg->vm = NULL;
 	free(vm->reasons);
-	free(vm);
+	slab_put(&e->vms, vm);
 }
 
 static enum reclaim_hold hold_of(const struct engine *e, const struct vm *vm)
@@ -183,7 +182,7 @@ static bool sample_valid(const struct vm_sample *s)
 	return bits <= PAGES_UNLIMITED;
 }
 
-int topology_sample(struct engine *e, const struct vm_sample *sample)
+static int take_sample(struct engine *e, const struct vm_sample *sample)
 {
 	struct vm *vm = topology_vm(e, sample->id);
 	struct vm_sample before;
@@ -221,6 +220,39 @@ int topology_sample(struct engine *e, const struct vm_sample *sample)
 	return 0;
 }
 
+/* What the i-th sample from now will meet, see ahead.h. */
+static void sample_ahead(
+	const struct engine *e, const struct vm_sample *samples, size_t nr, size_t i)
+{
+	const struct memcg *m;
+
+	if (i + 4 * AHEAD_ROUNDS < nr)
+		memcg_ahead(e->tree, samples[i + 4 * AHEAD_ROUNDS].id, 0);
+	if (i + 3 * AHEAD_ROUNDS < nr)
+		memcg_ahead(e->tree, samples[i + 3 * AHEAD_ROUNDS].id, 1);
+	if (i + 2 * AHEAD_ROUNDS < nr)
+		memcg_ahead(e->tree, samples[i + 2 * AHEAD_ROUNDS].id, 2);
+	if (i + AHEAD_ROUNDS < nr) {
+		m = memcg_find(e->tree, samples[i + AHEAD_ROUNDS].id);
+		if (m)
+			ahead(m->vm, 0, 9);
+	}
+}
+
+/* The first error, as engine_tick() has it. */
+int topology_samples(struct engine *e, const struct vm_sample *samples, size_t nr)
+{
+	int error = 0, r;
+
+	for (size_t i = 0; i < nr; i++) {
+		sample_ahead(e, samples, nr, i);
+		r = take_sample(e, &samples[i]);
+		if (r && !error)
+			error = r;
+	}
+	return error;
+}
+
 static void *grow(void *array, size_t nr, size_t size)
 {
 	return realloc(array, nr * size);
@@ -240,6 +272,9 @@ static int reserve_scratch(struct engine *e)
 	if (!(p = grow(e->actions, nr, sizeof(*e->actions))))
 		return -ENOMEM;
 	e->actions = p;
+	if (!(p = grow(e->busy, nr, sizeof(struct vm *))))
+		return -ENOMEM;
+	e->busy = p;
 	if (!(p = grow(e->gift, nr, sizeof(*e->gift))))
 		return -ENOMEM;
 	e->gift = p;
@@ -310,7 +345,7 @@ static int set_knobs(struct engine *e, struct memcg *m, const struct memcg_knobs
  */
 static void decide_anew(struct engine *e, const struct memcg *below)
 {
-	for (struct vm *vm = e->busy; vm; vm = vm->busy_next) {
+	for (struct vm *vm = busy_first(e); vm; vm = busy_next(e, vm)) {
 		if (!memcg_is_below(vm->memcg, below))
 			continue;
 		if (vm_asked(vm))
@@ -372,14 +407,14 @@ static int new_vm(struct engine *e, const struct engine_change *change)
 	r = reserve_scratch(e);
 	if (r)
 		return r;
-	vm = calloc(1, sizeof(*vm));
+	vm = slab_get(&e->vms);
 	if (!vm)
 		return -ENOMEM;
 	vm->reasons = calloc(ENGINE_REASONS, sizeof(*vm->reasons));
 	r = vm->reasons ? memcg_new(e->tree, parent, change->id, &m) : -ENOMEM;
 	if (r) {
 		free(vm->reasons);
-		free(vm);
+		slab_put(&e->vms, vm);
 		return r;
 	}
 	m->vm = &vm->reclaim;

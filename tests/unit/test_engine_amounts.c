@@ -305,7 +305,7 @@ static uint64_t rounding(void)
 {
 	uint64_t pages = 0;
 
-	for (const struct vm *vm = engine()->busy; vm; vm = vm->busy_next)
+	for (const struct vm *vm = busy_first(engine()); vm; vm = busy_next(engine(), vm))
 		pages += vm->owed && vm->set.resident < vm->set.usage;
 	return pages;
 }
@@ -314,7 +314,7 @@ static uint64_t asked_in_name(uint64_t root, uint64_t job)
 {
 	uint64_t gain = 0;
 
-	for (const struct vm *vm = engine()->busy; vm; vm = vm->busy_next)
+	for (const struct vm *vm = busy_first(engine()); vm; vm = busy_next(engine(), vm))
 		if (vm->owed && vm->why.root == root && vm->why.job == job)
 			gain += settle_gain(vm, vm->owed);
 	return gain;
@@ -370,12 +370,12 @@ static void amounts(void)
 			"group %" PRIu64 ": asked %" PRIu64 ", over by %" PRIu64, m->id, asked,
 			pages_sub(m->seen, m->knobs.max));
 	}
-	for (const struct vm *vm = e->busy; vm; vm = vm->busy_next)
+	for (const struct vm *vm = busy_first(e); vm; vm = busy_next(e, vm))
 		HOLDS(!vm->owed || name_is_alive(vm),
 			"VM %" PRIu64 " owes %" PRIu64 " in the name of %" PRIu64 " job %" PRIu64
 			" that is over",
 			vm->memcg->id, vm->owed, vm->why.root, vm->why.job);
-	for (const struct vm *vm = e->busy; vm; vm = vm->busy_next)
+	for (const struct vm *vm = busy_first(e); vm; vm = busy_next(e, vm))
 		HOLDS(!vm->ask.on || vm->ask.goal <= vm->ask.from,
 			"VM %" PRIu64 " is asked less than nothing", vm->memcg->id);
 }
