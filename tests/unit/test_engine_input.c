@@ -845,6 +845,34 @@ START_TEST(knobs_that_find_no_memory_stay_as_they_were)
 }
 END_TEST
 
+START_TEST(ticks_that_ask_share_cancel_and_give_back_allocate_nothing)
+{
+	struct memcg_knobs max = none, limit = soft(MIB(15));
+	size_t commands = 0;
+
+	max.max = MIB(200);
+	world_group(&w, 100, MEMCG_ROOT_ID, &max);
+	for (uint64_t id = 2; id < 60; id++)
+		world_add(&w, id, id % 3 ? MEMCG_ROOT_ID : 100, MIB(40), MIB(30),
+			id % 5 ? &none : &limit);
+	w.pool.size = MIB(1800);
+	world_tick(&w);
+	world_reclaim(&w, 7, MEMCG_ROOT_ID, MIB(90));
+	world_reclaim(&w, 8, 100, MIB(60));
+	world_tick(&w); /* jobs are allocated where they come in */
+	from_now_fail(0);
+	for (unsigned int i = 0; i < 600; i++) {
+		w.pool.size = i / 100 % 2 ? MIB(4000) : MIB(1700 - i / 10);
+		for (size_t v = 0; v < w.nr; v++)
+			w.vm[v].resident = pages_min(w.vm[v].actual, w.vm[v].resident + 40);
+		world_tick(&w);
+		commands += w.out.nr_actions;
+	}
+	ck_assert_uint_gt(commands, 200);
+	ck_assert_uint_eq(allocations, 0);
+}
+END_TEST
+
 START_TEST(a_quiet_tick_allocates_nothing)
 {
 	for (uint64_t id = 2; id < 40; id++)
@@ -895,6 +923,7 @@ int main(void)
 	tcase_add_test(t, a_request_that_finds_no_memory_is_refused);
 	tcase_add_test(t, knobs_that_find_no_memory_stay_as_they_were);
 	tcase_add_test(t, a_quiet_tick_allocates_nothing);
+	tcase_add_test(t, ticks_that_ask_share_cancel_and_give_back_allocate_nothing);
 	suite_add_tcase(s, t);
 	srunner_set_tap(sr, "-");
 	srunner_run_all(sr, CK_SILENT);
