@@ -67,7 +67,7 @@ done
 
 # larger A B
 larger() {
-	awk -v a="$1" -v b="$2" 'BEGIN { print a > b ? a : b }'
+	awk -v a="$1" -v b="$2" 'BEGIN { print (a + 0 > b + 0 ? a : b) }'
 }
 
 # The bars: of the two shapes the worse.
