@@ -696,6 +696,29 @@ START_TEST(every_kind_has_a_name)
 }
 END_TEST
 
+START_TEST(vms_that_come_in_the_tick_in_which_others_go_are_looked_at)
+{
+	for (uint64_t id = 2; id < 18; id++) /* as many as there is room for at first */
+		world_add(&w, id, MEMCG_ROOT_ID, MIB(40), MIB(30), &none);
+	world_tick(&w);
+	for (uint64_t id = 2; id < 6; id++) {
+		world_vm(&w, id)->gone = true;
+		world_change(&w, &(struct engine_change){ .type = ENGINE_VM_GONE, .id = id });
+	}
+	for (uint64_t id = 18; id < 22; id++)
+		world_add(&w, id, MEMCG_ROOT_ID, MIB(40), MIB(30), &none);
+	world_state(&w, 21, ENGINE_VM_ARRIVING);
+	world_tick(&w);
+	ck_assert_int_eq(w.error, 0);
+	world_reclaim(&w, 7, MEMCG_ROOT_ID, MIB(100));
+	world_tick(&w);
+	ck_assert_uint_gt(world_view(&w, 6).owed, 0);
+	ck_assert_uint_gt(world_view(&w, 20).owed, 0);
+	ck_assert_uint_eq(world_view(&w, 21).owed, 0);
+	ck_assert_uint_eq(world_view(&w, MEMCG_ROOT_ID).owed, MIB(100));
+}
+END_TEST
+
 /* ---- allocations ---- */
 
 START_TEST(a_new_engine_that_finds_no_memory_leaves_none)
@@ -922,6 +945,7 @@ int main(void)
 	tcase_add_test(t, a_sample_without_actual_is_no_rest_and_no_ceiling);
 	tcase_add_test(t, a_request_that_finds_no_memory_is_refused);
 	tcase_add_test(t, knobs_that_find_no_memory_stay_as_they_were);
+	tcase_add_test(t, vms_that_come_in_the_tick_in_which_others_go_are_looked_at);
 	tcase_add_test(t, a_quiet_tick_allocates_nothing);
 	tcase_add_test(t, ticks_that_ask_share_cancel_and_give_back_allocate_nothing);
 	suite_add_tcase(s, t);

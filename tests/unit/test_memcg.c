@@ -271,6 +271,47 @@ START_TEST(what_many_leaves_changed_is_carried_once_to_each_ancestor)
 }
 END_TEST
 
+START_TEST(changes_below_many_groups_are_carried_too)
+{
+	struct memcg *vms[40];
+
+	for (uint64_t i = 0; i < 40; i++)
+		vms[i] = group(group(tree->root, 100 + i), 200 + i);
+	for (uint64_t i = 0; i < 40; i++)
+		memcg_see_later(vms[i], i);
+	memcg_charge_later(tree->root, 7); /* it has no parent to carry it to */
+	memcg_carry(tree);
+	ck_assert_uint_eq(tree->root->seen, 39 * 40 / 2);
+	memcg_verify(tree);
+}
+END_TEST
+
+START_TEST(a_slab_gives_objects_of_zeros_and_those_that_came_back_again)
+{
+	struct slab slab;
+	char *objects[200];
+
+	slab_init(&slab, 100);
+	for (int i = 0; i < 200; i++) {
+		objects[i] = slab_get(&slab);
+		ck_assert_ptr_nonnull(objects[i]);
+		ck_assert_uint_eq((uintptr_t)objects[i] % 64, 0);
+		for (int k = 0; k < 100; k++)
+			ck_assert_int_eq(objects[i][k], 0);
+		memset(objects[i], i, 100);
+	}
+	for (int i = 0; i < 200; i++)
+		ck_assert_int_eq(objects[i][99], (char)i);
+	slab_put(&slab, NULL);
+	slab_put(&slab, objects[7]);
+	objects[8] = slab_get(&slab);
+	ck_assert_ptr_eq(objects[8], objects[7]);
+	ck_assert_int_eq(objects[8][99], 0);
+	slab_drop(&slab);
+	slab_drop(&slab);
+}
+END_TEST
+
 /* --- knobs --- */
 
 START_TEST(knobs_that_contradict_are_refused_and_change_nothing)
@@ -872,6 +913,8 @@ int main(void)
 	tcase_add_test(tc, failed_allocations_leave_the_tree_as_it_was);
 	tcase_add_test(tc, after_each_of_a_million_random_operations_a_recount_says_the_same);
 	tcase_add_test(tc, what_many_leaves_changed_is_carried_once_to_each_ancestor);
+	tcase_add_test(tc, changes_below_many_groups_are_carried_too);
+	tcase_add_test(tc, a_slab_gives_objects_of_zeros_and_those_that_came_back_again);
 	if (!fork_mode || strcmp(fork_mode, "no") != 0) { /* an abort would end all */
 		tcase_add_test_raise_signal(tc, recount_notices_a_wrong_count_of_excess, SIGABRT);
 		tcase_add_test_raise_signal(tc, recount_notices_a_missing_link, SIGABRT);
