@@ -54,14 +54,11 @@ void ask_grew(struct engine *e, const struct vm *vm, uint64_t pages)
 		e->unshown = (int64_t)pages_sub((uint64_t)e->unshown, settle_gain(vm, pages));
 }
 
+/* By VMs below, as their newest figures have it. */
 static uint64_t asked_below(const struct engine *e, const struct memcg *root)
 {
-	uint64_t gain = 0;
-
-	for (const struct vm *vm = e->busy; vm; vm = vm->busy_next)
-		if (vm->owed && memcg_is_below(vm->memcg, root))
-			gain += settle_gain(vm, vm->owed);
-	return gain;
+	memcg_carry(e->tree);
+	return root->owed_gain;
 }
 
 /*
@@ -72,7 +69,7 @@ static int64_t unshown(const struct engine *e)
 {
 	int64_t told = 0;
 
-	for (const struct vm *vm = e->busy; vm; vm = vm->busy_next)
+	for (const struct vm *vm = busy_first(e); vm; vm = busy_next(e, vm))
 		told += (int64_t)settle_gain(vm, settle_outstanding(vm));
 	return e->unshown > -told ? e->unshown : -told;
 }
@@ -138,8 +135,78 @@ static uint64_t take_back(struct engine *e, struct vm *vm, uint64_t pages)
 	return waiting + ask;
 }
 
-/* No more is asked in a root's name than it needs, taken anew: the last steps end first. */
-static void trim(struct engine *e, const struct demand *d)
+static uint64_t over_max(const struct memcg *m)
+{
+	return pages_sub(m->seen, m->knobs.max);
+}
+
+static struct demand demand_of_job(const struct engine *e, const struct job *j)
+{
+	return (struct demand){ .root = memcg_find(e->tree, j->root),
+		.job = j->id,
+		.need = pages_sub(j->wanted, j->came) };
+}
+
+/* Below wm_low, or over the pool's own max: more is to be asked. */
+static bool pool_needs(const struct engine *e)
+{
+	int64_t free = e->free - (int64_t)e->gifts;
+
+	return free < (int64_t)e->wm_low || over_max(e->tree->root);
+}
+
+static struct demand demand_of_pool(const struct engine *e)
+{
+	int64_t free = e->free - (int64_t)e->gifts;
+	struct demand d = { .root = e->tree->root };
+
+	d.need = free < (int64_t)e->wm_high ? (uint64_t)((int64_t)e->wm_high - free) : 0;
+	d.need = pages_max(d.need, over_max(d.root));
+	if (!pool_needs(e)) /* nothing new is asked; what is under way may come */
+		d.need = pages_min(d.need, under_way(e, &d));
+	return d;
+}
+
+/*
+ * What was asked of a VM serves every root above it, whoever asked: of it, d counts on the VM for
+ * so much that it would be missing something without.
+ */
+static bool counts_on(struct engine *e, const struct demand *d, const struct vm *vm)
+{
+	return d->need && memcg_is_below(vm->memcg, d->root) &&
+	       under_way(e, d) < d->need + settle_gain(vm, vm->owed);
+}
+
+/* Whoever else counts on it goes on with it, in its own name. */
+static bool hand_over(struct engine *e, struct vm *vm, const struct demand *from)
+{
+	struct demand to = { 0 };
+	bool found = false;
+
+	if (e->pool.known && (from->job || from->root != e->tree->root)) {
+		to = demand_of_pool(e);
+		found = counts_on(e, &to, vm);
+	}
+	for (struct job *j = e->jobs; j && !found; j = j->next) {
+		to = demand_of_job(e, j);
+		found = j->id != from->job && counts_on(e, &to, vm);
+	}
+	for (struct memcg *m = vm->memcg; m && !found; m = m->parent) {
+		to = (struct demand){ .root = m, .need = over_max(m) };
+		found = m->parent && (from->job || m != from->root) && counts_on(e, &to, vm);
+	}
+	if (!found)
+		return false;
+	vm->why.root = vm->ask.root = to.root->id;
+	vm->why.job = vm->ask.job = to.job;
+	return true;
+}
+
+/*
+ * No more is asked in a root's name than it needs, taken anew: the last steps end first, and of a
+ * step whoever was asked last.
+ */
+static void trim(struct engine *e, const struct demand *d, bool hands_over)
 {
 	uint64_t way = under_way(e, d), surplus, pages;
 
@@ -147,14 +214,28 @@ static void trim(struct engine *e, const struct demand *d)
 		return;
 	surplus = way - d->need;
 	for (unsigned int step = MEMCG_STEPS; step >= 1 && surplus; step--) {
-		for (struct vm *vm = e->busy; vm && surplus; vm = vm->busy_next) {
+		for (size_t i = e->nr_busy; i && surplus; i--) {
+			struct vm *vm = e->busy[i - 1];
+
 			if (!asked_by(vm, d) || vm->why.step != step || !vm->set.resident)
+				continue;
+			if (hands_over && hand_over(e, vm, d))
 				continue;
 			pages = pages_mul_div(pages_min(surplus, vm->set.resident), vm->set.usage,
 				vm->set.resident);
 			surplus = pages_sub(surplus, settle_gain(vm, take_back(e, vm, pages)));
 		}
 	}
+}
+
+static void hand_over_surplus(struct engine *e, const struct demand *d)
+{
+	trim(e, d, true);
+}
+
+static void take_back_surplus(struct engine *e, const struct demand *d)
+{
+	trim(e, d, false);
 }
 
 static uint64_t max_step(const struct engine *e)
@@ -233,6 +314,7 @@ static void promote(struct engine *e, struct vm *vm)
 			.moved = e->now,
 			.moved_to = vm->set.actual };
 		ask->from = ask->goal = vm->set.usage;
+		ask->beside = vm->set.cost - vm->set.usage;
 		vm->out = 0;
 		vm->asks++;
 	}
@@ -254,7 +336,7 @@ static void promote(struct engine *e, struct vm *vm)
 
 static void promote_all(struct engine *e)
 {
-	for (struct vm *vm = e->busy; vm; vm = vm->busy_next) {
+	for (struct vm *vm = busy_first(e); vm; vm = busy_next(e, vm)) {
 		if (!vm->waiting)
 			continue;
 		promote(e, vm);
@@ -266,7 +348,7 @@ static void promote_all(struct engine *e)
 /* Below wm_min: what a VM cannot bring in time is asked of others, and it is asked no more. */
 static void pass_on_late(struct engine *e)
 {
-	for (struct vm *vm = e->busy; vm; vm = vm->busy_next)
+	for (struct vm *vm = busy_first(e); vm; vm = busy_next(e, vm))
 		wait_for(e, vm,
 			pages_min(vm->waiting,
 				pages_sub(ask_in_time(e, vm), settle_outstanding(vm))));
@@ -297,18 +379,21 @@ static void keep_share(
 }
 
 /* What waits of step 3 and 4 is planned anew when somebody came to be in excess who can give. */
-static void prefer_excess(struct engine *e, const struct demand *d, struct reclaim_plan *plan)
+static void prefer_excess(struct engine *e, const struct demand *d)
 {
+	struct reclaim_plan plan = { .shares = e->shares, .nr_max = e->max_vms * RECLAIM_SHARES };
 	bool waits = false;
 
-	for (const struct vm *vm = e->busy; vm; vm = vm->busy_next)
+	if (!d->root->owed)
+		return;
+	for (const struct vm *vm = busy_first(e); vm; vm = busy_next(e, vm))
 		waits |= vm->waiting && asked_by(vm, d) && vm->why.step >= 3;
 	if (!waits)
 		return;
-	reclaim(d->root, 1, e->config.granule, false, plan);
-	if (!plan->nr || plan->shares[0].step >= 3)
+	reclaim(d->root, 1, e->config.granule, false, &plan);
+	if (!plan.nr || plan.shares[0].step >= 3)
 		return;
-	for (struct vm *vm = e->busy; vm; vm = vm->busy_next)
+	for (struct vm *vm = busy_first(e); vm; vm = busy_next(e, vm))
 		if (asked_by(vm, d) && vm->why.step >= 3)
 			wait_for(e, vm, 0);
 }
@@ -317,22 +402,14 @@ static void prefer_excess(struct engine *e, const struct demand *d, struct recla
 static uint64_t ask_for(struct engine *e, const struct demand *d)
 {
 	struct reclaim_plan plan = { .shares = e->shares, .nr_max = e->max_vms * RECLAIM_SHARES };
-	uint64_t way;
+	uint64_t way = under_way(e, d);
 
-	trim(e, d);
-	prefer_excess(e, d, &plan);
-	way = under_way(e, d);
 	if (way >= d->need)
 		return 0;
 	reclaim(d->root, d->need - way, e->config.granule, true, &plan);
 	for (size_t i = 0; i < plan.nr; i++)
 		keep_share(e, d, way, &plan.shares[i]);
 	return plan.short_pages;
-}
-
-static uint64_t over_max(const struct memcg *m)
-{
-	return pages_sub(m->seen, m->knobs.max);
 }
 
 static void ask_limited(struct engine *e)
@@ -354,7 +431,7 @@ static void ask_limited(struct engine *e)
 
 static void cancel_job_asks(struct engine *e, uint64_t job)
 {
-	for (struct vm *vm = e->busy; vm; vm = vm->busy_next)
+	for (struct vm *vm = busy_first(e); vm; vm = busy_next(e, vm))
 		if (vm_asked(vm) && vm->why.job == job)
 			settle_cancel(e, vm, vm->set.actual);
 }
@@ -369,20 +446,27 @@ static void end_job(struct engine *e, struct job **at, enum engine_event_type ho
 	free(j);
 }
 
+/* What was wanted has come. */
+static void end_done_jobs(struct engine *e)
+{
+	struct job **at = &e->jobs, *j;
+
+	while ((j = *at)) {
+		if (pages_sub(j->wanted, j->came) < e->config.granule)
+			end_job(e, at, ENGINE_EVENT_JOB_DONE);
+		else
+			at = &j->next;
+	}
+}
+
 static void ask_jobs(struct engine *e)
 {
 	struct job **at = &e->jobs, *j;
-	uint64_t left, missing;
+	uint64_t missing;
 
 	while ((j = *at)) {
-		struct demand d = { .root = memcg_find(e->tree, j->root), .job = j->id };
+		struct demand d = demand_of_job(e, j);
 
-		left = pages_sub(j->wanted, j->came);
-		d.need = left;
-		if (left < e->config.granule) {
-			end_job(e, at, ENGINE_EVENT_JOB_DONE);
-			continue;
-		}
 		missing = ask_for(e, &d);
 		if (missing && !under_way(e, &d)) {
 			end_job(e, at, ENGINE_EVENT_JOB_SHORT);
@@ -405,7 +489,7 @@ static void set_short(struct engine *e, uint64_t pages)
 /* Of a pool that is not known nothing more is asked; what was told to a VM may come. */
 static void wait_no_more(struct engine *e, const struct demand *d)
 {
-	for (struct vm *vm = e->busy; vm; vm = vm->busy_next) {
+	for (struct vm *vm = busy_first(e); vm; vm = busy_next(e, vm)) {
 		if (asked_by(vm, d))
 			wait_for(e, vm, 0);
 	}
@@ -413,23 +497,15 @@ static void wait_no_more(struct engine *e, const struct demand *d)
 
 static void ask_pool(struct engine *e)
 {
-	int64_t free = e->free - (int64_t)e->gifts;
-	struct demand d = { .root = e->tree->root };
-	uint64_t over = over_max(d.root);
+	struct demand d;
 
-	if (!e->pool.known) {
-		wait_no_more(e, &d);
+	if (!e->pool.known)
 		return;
-	}
-	d.need = free < (int64_t)e->wm_high ? (uint64_t)((int64_t)e->wm_high - free) : 0;
-	d.need = pages_max(d.need, over);
-	if (free >= (int64_t)e->wm_low && !over) {
-		/* Inside the band nothing new is asked; what is under way may come. */
-		d.need = pages_min(d.need, under_way(e, &d));
-		ask_for(e, &d);
+	if (!pool_needs(e)) {
 		set_short(e, 0);
 		return;
 	}
+	d = demand_of_pool(e);
 	e->need = d.need;
 	if (e->below_min)
 		pass_on_late(e);
@@ -442,8 +518,41 @@ static void ask_pool(struct engine *e)
 		engine_by(e, e->short_retry);
 }
 
+/* The pool first: what it lets go of, others may go on with. */
+static void each_demand(
+	struct engine *e, void (*revise)(struct engine *e, const struct demand *demand))
+{
+	struct demand d = { .root = e->tree->root };
+
+	if (!e->pool.known) {
+		wait_no_more(e, &d);
+	} else {
+		d = demand_of_pool(e);
+		revise(e, &d);
+	}
+	for (size_t i = 0; i < e->nr_limited; i++) {
+		d = (struct demand){ .root = e->limited[i].memcg };
+		d.need = over_max(d.root);
+		if (d.root != e->tree->root) /* that is the pool's own */
+			revise(e, &d);
+	}
+	for (struct job *j = e->jobs; j; j = j->next) {
+		d = demand_of_job(e, j);
+		revise(e, &d);
+	}
+}
+
+/*
+ * Reclaimers of one tree that race are its known trap: who finds that others hold all that is over
+ * a soft limit turns to everybody, and a moment later they let go of it. So everyone first lets go
+ * of what it needs no more; only then is anything asked.
+ */
 void ask_all(struct engine *e)
 {
+	end_done_jobs(e);
+	each_demand(e, hand_over_surplus);
+	each_demand(e, take_back_surplus); /* of what was handed over, too */
+	each_demand(e, prefer_excess);
 	ask_limited(e);
 	ask_jobs(e);
 	ask_pool(e);
@@ -452,7 +561,7 @@ void ask_all(struct engine *e)
 
 void ask_nobody(struct engine *e)
 {
-	for (struct vm *vm = e->busy; vm; vm = vm->busy_next)
+	for (struct vm *vm = busy_first(e); vm; vm = busy_next(e, vm))
 		if (vm_asked(vm))
 			settle_cancel(e, vm, vm->set.actual);
 	while (e->jobs)

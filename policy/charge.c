@@ -47,12 +47,14 @@ static void check_events(struct memcg *leaf)
 static bool tree_has_room(const struct memcg_tree *tree, uint64_t counter_more, uint64_t seen_more)
 {
 	const struct memcg *root = tree->root;
+	uint64_t usage = page_counter_read(&root->memory) + (uint64_t)tree->pending_usage;
+	uint64_t seen = root->seen + (uint64_t)tree->pending_seen;
 
-	return counter_more <= pages_sub(PAGES_UNLIMITED, page_counter_read(&root->memory)) &&
-	       seen_more <= pages_sub(PAGES_UNLIMITED, root->seen);
+	return counter_more <= pages_sub(PAGES_UNLIMITED, usage) &&
+	       seen_more <= pages_sub(PAGES_UNLIMITED, seen);
 }
 
-int charge_observed(struct memcg *leaf, uint64_t pages)
+int charge_observed_later(struct memcg *leaf, uint64_t pages)
 {
 	uint64_t usage = page_counter_read(&leaf->memory);
 	uint64_t more = pages_sub(pages, usage);
@@ -63,15 +65,23 @@ int charge_observed(struct memcg *leaf, uint64_t pages)
 	if (more > 0 && leaf->offline)
 		return -ENODEV;
 
-	if (more > 0) {
+	if (more > 0)
 		css_get_many(&leaf->css, more);
-		page_counter_charge(&leaf->memory, more);
-	} else if (less > 0) {
-		page_counter_uncharge(&leaf->memory, less);
+	if (more != less) {
+		page_counter_move(&leaf->memory, (int64_t)(more - less));
+		memcg_charge_later(leaf, (int64_t)(more - less));
 	}
-	memcg_see(leaf, pages);
+	memcg_see_later(leaf, pages);
 	css_put_many(&leaf->css, less);
 	return 0;
+}
+
+int charge_observed(struct memcg *leaf, uint64_t pages)
+{
+	int r = charge_observed_later(leaf, pages);
+
+	memcg_carry(leaf->tree);
+	return r;
 }
 
 int charge_try(struct memcg *leaf, uint64_t pages, struct memcg **ret_refused)
@@ -112,11 +122,12 @@ size_t charge_see_dirty(struct memcg_tree *tree)
 		/* From the swap on another thread may push the leaf anew. */
 		next = leaf->dirty_next;
 		atomic_bool_swap(&leaf->dirty, false);
-		memcg_see(leaf, page_counter_read(&leaf->memory));
+		memcg_see_later(leaf, page_counter_read(&leaf->memory));
 		/* What was charged in between may have been compared with the old figure. */
 		check_events(leaf);
 		css_put(&leaf->css);
 		n++;
 	}
+	memcg_carry(tree);
 	return n;
 }

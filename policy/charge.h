@@ -28,6 +28,13 @@
 int charge_observed(struct memcg *leaf, uint64_t pages);
 
 /*
+ * The same for one of many leaves of a tick: its ancestors follow with memcg_carry(), all at once.
+ * Until then their counters lag by what the tick took so far: by so much a max may be passed, or
+ * refuse, for who charges from another thread. No counter is below what those threads have charged.
+ */
+int charge_observed_later(struct memcg *leaf, uint64_t pages);
+
+/*
  * Charges pages to the leaf and up its chain. 0; -EINVAL: 0 pages or over PAGES_UNLIMITED;
  * -ENODEV: the group was killed; -ENOMEM: *ret_refused is the group whose max refuses. After a
  * failure nothing is charged and no reference taken. The caller holds a reference.

@@ -159,6 +159,7 @@ int engine_new(const struct engine_config *config, struct engine **ret_engine)
 	if (!e)
 		return -ENOMEM;
 	e->config = *config;
+	slab_init(&e->vms, sizeof(struct vm));
 	e->max_events = MAX_EVENTS;
 	e->events = calloc(e->max_events, sizeof(*e->events));
 	r = e->events ? memcg_tree_new(&e->tree) : -ENOMEM;
@@ -191,6 +192,8 @@ void engine_free(struct engine *e)
 		next = j->next;
 		free(j);
 	}
+	slab_drop(&e->vms);
+	free(e->busy);
 	free(e->limited);
 	free(e->shares);
 	free(e->actions);
@@ -321,7 +324,7 @@ static void account_pool(struct engine *e)
 
 	e->gifts = 0;
 	e->hung = 0;
-	for (struct vm *vm = e->busy; vm; vm = vm->busy_next) {
+	for (struct vm *vm = busy_first(e); vm; vm = busy_next(e, vm)) {
 		e->gifts += give_reserved(e, vm);
 		e->hung += vm->hung;
 	}
@@ -379,8 +382,9 @@ static int take_input(struct engine *e, const struct engine_input *in)
 	/* Who comes or changes its state is booked in full, or no more: nobody used it up. */
 	if (in->nr_changes)
 		growth_restart(&e->growth);
-	for (size_t i = 0; i < in->nr_samples; i++)
-		first_error(&error, topology_sample(e, &in->samples[i]));
+	topology_busy_compact(e);
+	first_error(&error, topology_samples(e, in->samples, in->nr_samples));
+	memcg_carry(e->tree); /* of all of them at once */
 	for (size_t i = 0; i < in->nr_results; i++) {
 		struct vm *vm = topology_vm(e, in->results[i].id);
 
@@ -401,12 +405,11 @@ static int take_requests(struct engine *e, const struct engine_input *in)
 	return error;
 }
 
-/* VMs that nothing is expected of any more leave the list; the others say when to come back. */
+/* VMs that nothing is expected of any more leave the busy ones; the others say when to come back.
+ */
 static void retire(struct engine *e)
 {
-	struct vm *next;
-
-	for (struct vm *vm = e->busy; vm; vm = next) {
+	for (struct vm *vm = busy_first(e); vm; vm = busy_next(e, vm)) {
 		uint64_t times[] = {
 			vm->ask.on ? vm->ask.deadline : 0,
 			vm_capped(vm) ? vm->hold_until : 0,
@@ -420,7 +423,6 @@ static void retire(struct engine *e)
 		};
 		bool wait = false;
 
-		next = vm->busy_next;
 		vm->acted = false;
 		for (size_t i = 0; i < sizeof(times) / sizeof(times[0]); i++) {
 			if (times[i] > e->now) {
@@ -428,14 +430,13 @@ static void retire(struct engine *e)
 				wait = true;
 			}
 		}
-		if (!wait && !vm->owed && !vm->hung && !vm->cut && !vm_capped(vm))
-			topology_idle(e, vm);
+		vm->busy = wait || vm->owed || vm->hung || vm->cut || vm_capped(vm);
 	}
+	topology_busy_compact(e);
 }
 
 int engine_tick(struct engine *e, const struct engine_input *in, struct engine_output *ret_output)
 {
-	struct vm *next;
 	int error;
 
 	if (in->now > e->now) /* time stands still rather than going back */
@@ -453,10 +454,8 @@ int engine_tick(struct engine *e, const struct engine_input *in, struct engine_o
 
 	error = take_input(e, in);
 	charge_see_dirty(e->tree);
-	for (struct vm *vm = e->busy; vm; vm = next) {
-		next = vm->busy_next;
+	for (struct vm *vm = busy_first(e); vm; vm = busy_next(e, vm))
 		settle_vm(e, vm);
-	}
 	first_error(&error, take_requests(e, in));
 	account_pool(e);
 	e->need = 0;
@@ -469,6 +468,7 @@ int engine_tick(struct engine *e, const struct engine_input *in, struct engine_o
 	} else {
 		ask_nobody(e);
 	}
+	memcg_carry(e->tree);
 	memcg_reap(e->tree);
 	retire(e);
 	e->changed = false;

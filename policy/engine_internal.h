@@ -3,6 +3,7 @@
 #ifndef BALLAST_POLICY_ENGINE_INTERNAL_H
 #define BALLAST_POLICY_ENGINE_INTERNAL_H
 
+#include "policy/ahead.h"
 #include "policy/balance.h"
 #include "policy/engine.h"
 #include "policy/growth.h"
@@ -16,9 +17,10 @@
  */
 struct ask {
 	bool on;
-	uint64_t seq;  /* of the newest target that belongs to it */
-	uint64_t from; /* usage when it began */
-	uint64_t goal; /* usage that it leads to */
+	uint64_t seq;	 /* of the newest target that belongs to it */
+	uint64_t from;	 /* usage when it began */
+	uint64_t goal;	 /* usage that it leads to */
+	uint64_t beside; /* what it cost beside that usage when it began */
 	uint64_t since, deadline;
 	uint64_t actual;	  /* when it began: the way is from there */
 	uint64_t moved, moved_to; /* when actual last fell by a granule, and to what */
@@ -33,57 +35,60 @@ struct allowance {
 	uint64_t left, at;
 };
 
+/* In the order of use, as struct memcg is: what a sample meets comes first. */
 struct vm {
 	struct reclaim_vm reclaim; /* what plans read; memcg.vm points here */
 	struct memcg *memcg;
-	struct engine_vm_attrs attrs;
-	enum engine_vm_state state;
 
-	struct vm_sample sample;
+	enum engine_vm_state state;
+	bool swaps;   /* swapped in between the last two samples */
+	bool known;   /* a usage was seen; until then it counts in full */
+	bool grown;   /* memory was plugged: where actual rests next is where it is */
+	bool touched; /* a target of ballast's, now or in an earlier run */
+	bool cut;     /* a cut came or ended: the cap is to be loosened */
+	bool release; /* it is to be told so */
+	bool rested;  /* that rest was looked at */
+	bool again;   /* asked once more already */
+	bool acted;   /* has an action in this tick */
+	bool busy;
+	size_t busy_at; /* in engine.busy */
+
+	struct engine_vm_attrs attrs;
 	struct workingset set;
+	struct vm_sample sample;
 	uint64_t overhead; /* booked in engine.overhead */
-	bool swaps;	   /* swapped in between the last two samples */
-	bool known;	   /* a usage was seen; until then it counts in full */
-	bool grown;	   /* memory was plugged: where actual rests next is where it is */
 
 	uint64_t ceiling;
-	bool touched;	 /* a target of ballast's, now or in an earlier run */
-	uint64_t seq;	 /* of the newest target */
-	uint64_t target; /* the newest; 0: none yet */
-	uint64_t lowest; /* the lowest target since actual last rested */
-
-	struct ask ask;
-	uint64_t out;		  /* outstanding of the ask when it was last accounted */
-	struct engine_reason why; /* of its newest share */
-	uint64_t waiting;	  /* of its share, kept back for pace */
-	uint64_t owed;		  /* booked with memcg_owe() */
-	uint64_t hung;		  /* asked, and the lane does not answer: nobody counts on it */
-	bool cut;		  /* a cut came or ended: the cap is to be loosened */
-	uint64_t speed;		  /* pages a second, measured; 0: not yet */
+	uint64_t target;    /* the newest; 0: none yet */
+	uint64_t waiting;   /* of its share, kept back for pace */
+	uint64_t owed;	    /* booked with memcg_owe() */
+	uint64_t owed_gain; /* the same, of what the host gains by it */
+	uint64_t hung;	    /* asked, and the lane does not answer: nobody counts on it */
+	uint64_t delivered; /* what a failed ask brought, doubled by each success */
 
 	uint64_t hold_until;   /* no gift before */
 	uint64_t failed_until; /* asked no more than delivered before */
 	uint64_t contended_until;
-	uint64_t fed_until;	 /* not asked before */
-	uint64_t refused_until;	 /* a way back was refused: not tried before */
-	uint64_t released_until; /* let go by the operator: not asked before */
-	bool release;		 /* it is to be told so */
-	struct allowance allowance;
-	unsigned int failures;	      /* in a row */
-	uint64_t delivered;	      /* what a failed ask brought, doubled by each success */
+	uint64_t fed_until;	      /* not asked before */
+	uint64_t refused_until;	      /* a way back was refused: not tried before */
+	uint64_t released_until;      /* let go by the operator: not asked before */
 	uint64_t gift_to, gift_until; /* gift not yet taken: usage may grow to gift_to */
 
 	uint64_t rest_at, rest_since; /* actual, and since when it is that */
-	bool rested;		      /* that rest was looked at */
-	bool again;		      /* asked once more already */
+	uint64_t samples;
 
-	bool acted; /* has an action in this tick */
-	struct vm *busy_next, *busy_prev;
-	bool busy;
+	uint64_t seq;	 /* of the newest target */
+	uint64_t lowest; /* the lowest target since actual last rested */
+	struct ask ask;
+	uint64_t out;		  /* outstanding of the ask when it was last accounted */
+	uint64_t speed;		  /* pages a second, measured; 0: not yet */
+	struct engine_reason why; /* of its newest share */
+	struct allowance allowance;
+	unsigned int failures; /* in a row */
 
-	uint64_t asks, failed, samples;
-	struct engine_reason reasons[ENGINE_REASONS]; /* a ring */
-	size_t nr_reasons;			      /* ever */
+	uint64_t asks, failed;
+	struct engine_reason *reasons; /* a ring of ENGINE_REASONS */
+	size_t nr_reasons;	       /* ever */
 };
 
 struct job {
@@ -100,8 +105,14 @@ struct limited {
 struct engine {
 	struct engine_config config;
 	struct memcg_tree *tree;
+	struct slab vms; /* struct vm */
 	size_t nr_vms;
-	struct vm *busy; /* VMs that a tick must look at though nothing of them changed */
+	/*
+	 * VMs that a tick must look at though nothing of them changed, in the order in which they
+	 * came to be: room for all. NULL where one went, until all changes are in.
+	 */
+	struct vm **busy;
+	size_t nr_busy;
 	struct job *jobs;
 
 	struct engine_pool pool;
@@ -146,6 +157,26 @@ static inline struct vm *vm_of(const struct memcg *memcg)
 	return (struct vm *)memcg->vm; /* reclaim is the first member */
 }
 
+/* The first busy VM from there on, or NULL. */
+static inline struct vm *busy_from(const struct engine *e, size_t at)
+{
+	if (at + AHEAD_ROUNDS < e->nr_busy)
+		ahead(e->busy[at + AHEAD_ROUNDS], 0, 9);
+	while (at < e->nr_busy && !e->busy[at])
+		at++;
+	return at < e->nr_busy ? e->busy[at] : NULL;
+}
+
+static inline struct vm *busy_first(const struct engine *e)
+{
+	return busy_from(e, 0);
+}
+
+static inline struct vm *busy_next(const struct engine *e, const struct vm *vm)
+{
+	return busy_from(e, vm->busy_at + 1);
+}
+
 /* A row for each state: what it may be asked and given, and how it counts. */
 struct state_row {
 	const char *name;
@@ -183,6 +214,13 @@ static inline uint64_t vm_keep(const struct vm *vm)
 	return pages_max(vm->set.keep, vm->memcg->knobs.min);
 }
 
+/* It costs far more than its balloon says that it has; processes' figures are off by less. */
+static inline bool vm_hides(const struct engine *e, const struct vm *vm)
+{
+	return vm->set.cost - pages_min(vm->set.cost, vm->set.actual) >
+	       pages_max(RECLAIM_MIN_GRANULES * e->config.granule, vm->set.cost / 8);
+}
+
 static inline bool vm_capped(const struct vm *vm)
 {
 	return vm->touched && vm->target && vm->target < vm_limit(vm);
@@ -201,11 +239,13 @@ void engine_forget(struct engine *e, const struct vm *vm); /* it is gone: nothin
 
 /* topology.c: what changes, samples. Errors as engine_tick() tells them. */
 int topology_change(struct engine *e, const struct engine_change *change);
-int topology_sample(struct engine *e, const struct vm_sample *sample);
+int topology_samples(struct engine *e, const struct vm_sample *samples, size_t nr);
 struct vm *topology_vm(const struct engine *e, uint64_t id); /* NULL */
 void topology_free_vm(struct engine *e, struct vm *vm);
 void topology_busy(struct engine *e, struct vm *vm);
-void topology_idle(struct engine *e, struct vm *vm);
+/* Something is expected of the VM, or to be given to it: it belongs among the busy ones. */
+bool topology_expects(const struct engine *e, const struct vm *vm);
+void topology_busy_compact(struct engine *e);
 void topology_refresh(struct engine *e, struct vm *vm); /* reclaim's view, from all else */
 /* What all VMs below m keep, where the configuration says something else of it now. */
 void topology_reassess(struct engine *e, struct memcg *m);

@@ -47,7 +47,7 @@ static void feed(struct engine *e, struct vm *vm, uint64_t target)
 /* Whatever it is over, and whatever the pool has: the operator's word. */
 void give_release(struct engine *e)
 {
-	for (struct vm *vm = e->busy; vm; vm = vm->busy_next) {
+	for (struct vm *vm = busy_first(e); vm; vm = busy_next(e, vm)) {
 		uint64_t target = vm_limit(vm), before = pages_max(vm->target, vm->set.usage);
 
 		if (!vm->release)
@@ -69,7 +69,7 @@ void give_feed(struct engine *e)
 {
 	uint64_t target;
 
-	for (struct vm *vm = e->busy; vm; vm = vm->busy_next) {
+	for (struct vm *vm = busy_first(e); vm; vm = busy_next(e, vm)) {
 		if (!(vm->set.little_available || vm->swaps) || !vm_capped(vm))
 			continue;
 		if (!may_receive(e, vm) || in_excess(e, vm))
@@ -95,7 +95,7 @@ void give_loosen(struct engine *e)
 
 	if (!e->config.loosens)
 		return;
-	for (struct vm *vm = e->busy; vm; vm = vm->busy_next) {
+	for (struct vm *vm = busy_first(e); vm; vm = busy_next(e, vm)) {
 		if (!vm->cut || vm_asked(vm) || !may_receive(e, vm) || under_max(vm))
 			continue;
 		vm->cut = false;
@@ -124,7 +124,7 @@ void give_gifts(struct engine *e)
 
 	if (!e->pool.known || more < (int64_t)e->config.granule)
 		return;
-	for (struct vm *vm = e->busy; vm; vm = vm->busy_next) {
+	for (struct vm *vm = busy_first(e); vm; vm = busy_next(e, vm)) {
 		if (!wants(e, vm))
 			continue;
 		e->gift_vms[nr] = vm;

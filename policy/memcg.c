@@ -11,6 +11,8 @@
 #include <errno.h>
 #include <stdlib.h>
 
+#include "policy/ahead.h"
+
 /* A power of two, so that a mask picks the bucket; doubled when there are as many groups. */
 #define BUCKETS_AT_FIRST 16
 
@@ -18,10 +20,8 @@
 
 static struct memcg **bucket_of(struct memcg **buckets, size_t nr_buckets, uint64_t id)
 {
-	/* Ids count up or are hashes; the multiplier (2^64 / golden ratio) spreads either. */
-	uint64_t hash = id * UINT64_C(0x9e3779b97f4a7c15);
-
-	return &buckets[(hash >> 32) & (nr_buckets - 1)];
+	/* Ids count up or are hashes: either is spread as it is. Neighbours stay neighbours. */
+	return &buckets[(id ^ id >> 32) & (nr_buckets - 1)];
 }
 
 /* A larger table is only faster: where there is no memory for it the old one stays. */
@@ -58,6 +58,7 @@ static void hash_add(struct memcg_tree *tree, struct memcg *memcg)
 	memcg->hash_next = *bucket;
 	*bucket = memcg;
 	tree->nr_groups++;
+	tree->levels[memcg->level].nr_groups++;
 }
 
 static void hash_del(struct memcg_tree *tree, struct memcg *memcg)
@@ -68,6 +69,19 @@ static void hash_del(struct memcg_tree *tree, struct memcg *memcg)
 		link = &(*link)->hash_next;
 	*link = memcg->hash_next;
 	tree->nr_groups--;
+	tree->levels[memcg->level].nr_groups--;
+}
+
+void memcg_ahead(const struct memcg_tree *tree, uint64_t id, unsigned int stage)
+{
+	struct memcg *const *bucket = bucket_of(tree->buckets, tree->nr_buckets, id);
+
+	if (stage == 0)
+		ahead(bucket, 0, 0);
+	else if (stage == 1)
+		ahead(*bucket, 0, 2);
+	else if (*bucket && (*bucket)->parent)
+		ahead((*bucket)->parent, 3, 3);
 }
 
 struct memcg *memcg_find(const struct memcg_tree *tree, uint64_t id)
@@ -91,6 +105,7 @@ static void link_online(struct memcg *parent, struct memcg *child)
 		parent->children = child;
 	parent->children_tail = child;
 	parent->nr_children++;
+	parent->nr_below++;
 }
 
 static void link_offline(struct memcg *parent, struct memcg *child)
@@ -100,6 +115,7 @@ static void link_offline(struct memcg *parent, struct memcg *child)
 	if (child->next)
 		child->next->prev = child;
 	parent->offline_children = child;
+	parent->nr_below++;
 }
 
 static void unlink_child(struct memcg *parent, struct memcg *child)
@@ -116,11 +132,12 @@ static void unlink_child(struct memcg *parent, struct memcg *child)
 		parent->children_tail = child->prev;
 	if (!child->offline)
 		parent->nr_children--;
+	parent->nr_below--;
 }
 
 static bool is_leaf(const struct memcg *memcg)
 {
-	return !memcg->children && !memcg->offline_children;
+	return !memcg->nr_below;
 }
 
 /* --- what is carried up -------------------------------------------------------------------- */
@@ -130,14 +147,10 @@ static void relink_excess(struct memcg *memcg)
 {
 	struct memcg *parent = memcg->parent;
 	bool wanted = memcg->excess || memcg->nr_excess;
-	bool linked;
 
-	if (!parent)
+	if (!parent || wanted == memcg->excess_linked)
 		return;
-	linked = memcg->excess_prev || parent->excess_children == memcg;
-	if (wanted == linked)
-		return;
-
+	memcg->excess_linked = wanted;
 	if (wanted) {
 		memcg->excess_next = parent->excess_children;
 		if (memcg->excess_next)
@@ -170,46 +183,133 @@ static void claim(struct memcg *memcg, int sign)
 {
 	struct memcg *parent = memcg->parent;
 
-	if (!parent)
+	if (!parent || !(memcg->knobs.min | memcg->knobs.low))
 		return;
 	parent->children_min += (uint64_t)sign * claimed_min(memcg);
 	parent->children_low += (uint64_t)sign * claimed_low(memcg);
 }
 
-/* Adds delta to what was seen of the group and its ancestors, and counts excess anew on the way. */
-static void carry_up(struct memcg *memcg, int64_t delta)
+/* What waits for the group, which is then on its level's list. */
+static struct memcg_pending *pending_of(struct memcg *memcg)
 {
-	int64_t changed = 0; /* how many more are in excess below */
+	struct memcg_pending *pending = &memcg->pending;
+	struct memcg_tree *tree = memcg->tree;
+	struct memcg_level *level = &tree->levels[memcg->level];
 
-	for (struct memcg *m = memcg; m; m = m->parent) {
-		bool excess;
+	if (pending->on)
+		return pending;
+	pending->on = true;
+	level->pending[level->nr_pending++] = memcg;
+	if (tree->pending_levels <= memcg->level)
+		tree->pending_levels = memcg->level + 1;
+	return pending;
+}
 
-		claim(m, -1);
-		m->seen += (uint64_t)delta;
-		claim(m, 1);
-		assert(m->seen <= INT64_MAX);
-		m->nr_excess += (size_t)changed;
-		excess = memcg_excess(m) > 0;
-		changed += (int)excess - (int)m->excess;
-		m->excess = excess;
-		relink_excess(m);
+/* What is seen of the group itself changes by delta; for its parent it waits. */
+static void see_more(struct memcg *memcg, int64_t delta)
+{
+	int more_excess = -(int)memcg->excess;
+
+	claim(memcg, -1);
+	memcg->seen += (uint64_t)delta;
+	claim(memcg, 1);
+	assert(memcg->seen <= INT64_MAX);
+	memcg->excess = memcg_excess(memcg) > 0;
+	more_excess += (int)memcg->excess;
+	relink_excess(memcg);
+	if (memcg->parent && (delta || more_excess)) {
+		struct memcg_pending *up = pending_of(memcg->parent);
+
+		up->seen += delta;
+		up->nr_excess += more_excess;
 	}
+}
+
+static void owe_more(struct memcg *memcg, int64_t pages, int64_t gain)
+{
+	memcg->owed += (uint64_t)pages;
+	memcg->owed_gain += (uint64_t)gain;
+	assert(memcg->owed <= INT64_MAX && memcg->owed_gain <= memcg->owed);
+	if (memcg->parent && (pages || gain)) {
+		struct memcg_pending *up = pending_of(memcg->parent);
+
+		up->owed += pages;
+		up->owed_gain += gain;
+	}
+}
+
+/* The group itself has it; what is left for its parent waits there. */
+static void carry_one(struct memcg *memcg)
+{
+	struct memcg_pending p = memcg->pending;
+
+	memcg->pending = (struct memcg_pending){ 0 };
+	if (p.usage) {
+		page_counter_move(&memcg->memory, p.usage);
+		if (memcg->parent)
+			pending_of(memcg->parent)->usage += p.usage;
+	}
+	if (p.nr_excess && memcg->parent)
+		pending_of(memcg->parent)->nr_excess += p.nr_excess;
+	memcg->nr_excess += (size_t)p.nr_excess;
+	if (p.seen || p.nr_excess)
+		see_more(memcg, p.seen);
+	if (p.owed || p.owed_gain)
+		owe_more(memcg, p.owed, p.owed_gain);
+}
+
+void memcg_carry(struct memcg_tree *tree)
+{
+	while (tree->pending_levels) {
+		struct memcg_level *level = &tree->levels[tree->pending_levels - 1];
+
+		for (size_t i = 0; i < level->nr_pending; i++) {
+			if (i + AHEAD_ROUNDS < level->nr_pending)
+				ahead(level->pending[i + AHEAD_ROUNDS], 0, 3);
+			carry_one(level->pending[i]);
+		}
+		level->nr_pending = 0;
+		tree->pending_levels--;
+	}
+	tree->pending_usage = tree->pending_seen = 0;
+}
+
+void memcg_see_later(struct memcg *leaf, uint64_t pages)
+{
+	int64_t delta = (int64_t)(pages - leaf->seen);
+
+	assert(is_leaf(leaf) && pages <= PAGES_UNLIMITED);
+	if (!delta)
+		return; /* seen_shared is the same all the time */
+	atomic_u64_set(&leaf->seen_shared, pages);
+	if (leaf->parent)
+		leaf->tree->pending_seen += delta;
+	see_more(leaf, delta);
 }
 
 void memcg_see(struct memcg *leaf, uint64_t pages)
 {
-	assert(is_leaf(leaf) && pages <= PAGES_UNLIMITED);
-	atomic_u64_set(&leaf->seen_shared, pages);
-	if (pages != leaf->seen)
-		carry_up(leaf, (int64_t)(pages - leaf->seen));
+	memcg_see_later(leaf, pages);
+	memcg_carry(leaf->tree);
 }
 
-void memcg_owe(struct memcg *leaf, int64_t pages)
+void memcg_owe_later(struct memcg *leaf, int64_t pages, int64_t gain)
 {
-	for (struct memcg *m = leaf; m; m = m->parent) {
-		m->owed += (uint64_t)pages;
-		assert(m->owed <= INT64_MAX);
-	}
+	owe_more(leaf, pages, gain);
+}
+
+void memcg_owe(struct memcg *leaf, int64_t pages, int64_t gain)
+{
+	owe_more(leaf, pages, gain);
+	memcg_carry(leaf->tree);
+}
+
+void memcg_charge_later(struct memcg *leaf, int64_t pages)
+{
+	if (!leaf->parent)
+		return;
+	leaf->tree->pending_usage += pages;
+	pending_of(leaf->parent)->usage += pages;
 }
 
 int memcg_set_knobs(struct memcg *memcg, const struct memcg_knobs *knobs)
@@ -219,22 +319,32 @@ int memcg_set_knobs(struct memcg *memcg, const struct memcg_knobs *knobs)
 		return -EINVAL;
 	if (memcg->offline)
 		return -ENODEV;
+	memcg_carry(memcg->tree);
 	claim(memcg, -1);
 	memcg->knobs = *knobs;
 	claim(memcg, 1);
 	page_counter_set_max(&memcg->memory, knobs->max);
-	carry_up(memcg, 0);
+	see_more(memcg, 0);
+	memcg_carry(memcg->tree);
 	return 0;
 }
 
 /* --- life ----------------------------------------------------------------------------------- */
 
-static void memcg_free(struct memcg *memcg)
+/* Room for one more among those of the level that have something to be carried. */
+static int reserve_level(struct memcg_level *level)
 {
-	if (!memcg)
-		return;
-	free(memcg->carry);
-	free(memcg);
+	size_t max = level->max ? level->max * 2 : 1;
+	struct memcg **pending;
+
+	if (level->nr_groups < level->max)
+		return 0;
+	pending = realloc(level->pending, max * sizeof(struct memcg *));
+	if (!pending)
+		return -ENOMEM;
+	level->pending = pending;
+	level->max = max;
+	return 0;
 }
 
 /* Neither linked nor counted yet. */
@@ -242,15 +352,14 @@ static int memcg_alloc(
 	struct memcg_tree *tree, struct memcg *parent, uint64_t id, struct memcg **ret_memcg)
 {
 	unsigned int level = parent ? parent->level + 1 : 0;
-	struct memcg *memcg = calloc(1, sizeof(*memcg));
+	struct memcg *memcg;
 
-	if (memcg)
-		memcg->carry = calloc(level + 1, sizeof(*memcg->carry));
-	if (!memcg || !memcg->carry) {
-		memcg_free(memcg);
+	if (reserve_level(&tree->levels[level]))
 		return -ENOMEM;
-	}
-	memcg->level = level;
+	memcg = slab_get(&tree->levels[level].slab);
+	if (!memcg)
+		return -ENOMEM;
+	memcg->level = (unsigned char)level;
 	memcg->id = id;
 	memcg->tree = tree;
 	memcg->parent = parent;
@@ -273,6 +382,9 @@ int memcg_tree_new(struct memcg_tree **ret_tree)
 
 	if (!tree)
 		return r;
+	for (size_t i = 0; i <= MEMCG_MAX_DEPTH; i++)
+		slab_init(&tree->levels[i].slab,
+			sizeof(struct memcg) + (i + 1) * sizeof(tree->root->carry[0]));
 	css_queue_init(&tree->released);
 	atomic_init(&tree->dirty, NULL);
 	tree->nr_buckets = BUCKETS_AT_FIRST;
@@ -295,13 +407,9 @@ void memcg_tree_free(struct memcg_tree *tree)
 {
 	if (!tree)
 		return;
-	for (size_t i = 0; tree->buckets && i < tree->nr_buckets; i++) {
-		struct memcg *next;
-
-		for (struct memcg *m = tree->buckets[i]; m; m = next) {
-			next = m->hash_next;
-			memcg_free(m);
-		}
+	for (size_t i = 0; i <= MEMCG_MAX_DEPTH; i++) {
+		free(tree->levels[i].pending);
+		slab_drop(&tree->levels[i].slab);
 	}
 	free(tree->buckets);
 	free(tree);
@@ -361,10 +469,10 @@ static void reap_one(struct memcg *memcg)
 	/* Each page and each child had a reference, so none is left; what was seen may lag. */
 	assert(is_leaf(memcg) && page_counter_read(&memcg->memory) == 0);
 	memcg_see(memcg, 0);
-	memcg_owe(memcg, -(int64_t)memcg->owed);
+	memcg_owe(memcg, -(int64_t)memcg->owed, -(int64_t)memcg->owed_gain);
 	unlink_child(parent, memcg);
 	hash_del(memcg->tree, memcg);
-	memcg_free(memcg);
+	slab_put(&memcg->tree->levels[memcg->level].slab, memcg);
 	css_put(&parent->css);
 }
 
@@ -462,7 +570,7 @@ void memcg_protect(struct memcg *memcg, const struct memcg *root)
 /* --- recount --------------------------------------------------------------------------------- */
 
 struct recount {
-	uint64_t seen, usage, owed, claimed_min, claimed_low;
+	uint64_t seen, usage, owed, owed_gain, claimed_min, claimed_low;
 	size_t groups, in_excess, linked;
 };
 
@@ -494,8 +602,9 @@ static void recount(const struct memcg *memcg, struct recount *ret)
 
 	recount_list(memcg, memcg->children, false, &sum);
 	recount_list(memcg, memcg->offline_children, true, &sum);
+	assert(is_leaf(memcg) == (!memcg->children && !memcg->offline_children));
 	for (const struct memcg *m = memcg->excess_children; m; m = m->excess_next) {
-		assert(m->parent == memcg && (m->excess || m->nr_excess));
+		assert(m->parent == memcg && m->excess_linked && (m->excess || m->nr_excess));
 		assert(!m->excess_next || m->excess_next->excess_prev == m);
 		linked++;
 	}
@@ -507,9 +616,11 @@ static void recount(const struct memcg *memcg, struct recount *ret)
 		sum.seen = memcg->seen;
 		sum.usage = page_counter_read(&memcg->memory);
 		sum.owed = memcg->owed;
+		sum.owed_gain = memcg->owed_gain;
 		refs += sum.usage;
 	}
 	assert(memcg->seen == sum.seen && memcg->owed == sum.owed);
+	assert(memcg->owed_gain == sum.owed_gain && !memcg->pending.on);
 	assert(page_counter_read(&memcg->memory) == sum.usage);
 	for (const struct memcg *m = memcg->offline_children; m; m = m->next)
 		refs++;
@@ -519,6 +630,7 @@ static void recount(const struct memcg *memcg, struct recount *ret)
 	ret->seen += sum.seen;
 	ret->usage += sum.usage;
 	ret->owed += sum.owed;
+	ret->owed_gain += sum.owed_gain;
 	ret->claimed_min += claimed_min(memcg);
 	ret->claimed_low += claimed_low(memcg);
 	ret->groups += sum.groups + 1;
@@ -531,6 +643,7 @@ void memcg_verify(const struct memcg_tree *tree)
 	struct recount sum = { 0 };
 
 	assert(!tree->root->parent && tree->root->level == 0 && !tree->root->offline);
+	assert(!tree->pending_levels && !tree->pending_usage && !tree->pending_seen);
 	recount(tree->root, &sum);
 	assert(sum.groups == tree->nr_groups);
 }

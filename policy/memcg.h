@@ -11,6 +11,11 @@
  * descendants in excess and links the children that have any, so a walk skips whole subtrees
  * (soft-limit-rework-v5.1, patches 4 to 7). Cost: O(depth) a change.
  *
+ * Many changes at once are carried together: the ..._later() functions change the leaf, and what is
+ * to be carried waits with its parent for memcg_carry(), which comes by each ancestor once, however
+ * many below it changed. Until then the figures of ancestors are those from before; who reads them
+ * carries first.
+ *
  * The planner's thread alone calls what is here. Never does I/O; allocates in memcg_new() only.
  * Groups are named by id from outside; ids are the caller's, never 0, and not used twice.
  */
@@ -21,6 +26,7 @@
 
 #include "policy/css.h"
 #include "policy/page_counter.h"
+#include "policy/slab.h"
 
 /* Deeper trees than any slice hierarchy; bounds recursion and the cost of carrying upwards. */
 #define MEMCG_MAX_DEPTH 64
@@ -46,45 +52,50 @@ struct memcg_knobs {
 
 struct reclaim_vm;
 
+/* What changed below a group and has not been carried to it yet. */
+struct memcg_pending {
+	bool on;		       /* among its level's */
+	int64_t usage;		       /* pages, of the counter */
+	int64_t seen, owed, owed_gain; /* pages */
+	int64_t nr_excess;
+};
+
+/*
+ * The order of the fields is that of their use: a tick that meets a hundred thousand groups waits
+ * for memory more than it computes. Cache lines are counted for 64 bytes.
+ */
 struct memcg {
+	/* To find it and to charge it: a line. */
+	uint64_t id; /* set at memcg_new() */
+	struct memcg *hash_next;
 	struct css css;
 	struct page_counter memory;
 
-	/* Set at memcg_new(), never changed while the group is online. */
-	uint64_t id;
-	struct memcg_tree *tree;
-	struct memcg *parent;
-	unsigned int level; /* the root: 0 */
+	/* What a sample, and a plan, reads of it: a line. */
+	struct reclaim_vm *vm;	      /* of a VM, owned by the engine; NULL for an inner group */
+	struct memcg *parent;	      /* these never change while the group is online */
+	uint64_t seen;		      /* pages */
+	struct memcg_knobs knobs;     /* by memcg_set_knobs() only */
+	_Atomic uint64_t seen_shared; /* a leaf's seen, for who charges from its thread */
+
+	/* Excess, and what is asked of it: a line. */
+	unsigned char level; /* the root: 0 */
 	bool offline;
-
-	struct memcg *children, *children_tail; /* online, in the order of their creation */
-	struct memcg *offline_children;		/* killed and not yet freed: no walk meets them */
-	struct memcg *next, *prev;		/* siblings, in the one list or the other */
-	size_t nr_children;			/* online */
-
-	struct memcg_knobs knobs; /* by memcg_set_knobs() only */
-
-	uint64_t seen;		       /* pages */
-	_Atomic uint64_t seen_shared;  /* a leaf's seen, for who charges from its thread */
-	size_t nr_excess;	       /* descendants in excess, without itself */
-	bool excess;		       /* seen is over the soft limit */
-	struct memcg *excess_children; /* children with excess or nr_excess */
+	bool excess;				 /* seen is over the soft limit */
+	bool excess_linked;			 /* among the parent's excess_children */
+	uint32_t nr_below;			 /* children, online and offline; a leaf: 0 */
+	size_t nr_excess;			 /* descendants in excess, without itself */
+	struct memcg *excess_children;		 /* children with excess or nr_excess */
 	struct memcg *excess_next, *excess_prev; /* among the parent's excess_children */
+	/* Pages that VMs below were asked for and that have not come, and what the host gains by
+	 * them; kept by memcg_owe(). */
+	uint64_t owed, owed_gain;
+	struct memcg_tree *tree;
 
+	/* Of an inner group only: a line. */
+	struct memcg_pending pending;
 	/* Sums over the children of min(seen, knob): what they claim to be protected. */
 	uint64_t children_min, children_low;
-
-	/* Pages that VMs below were asked for and that have not come; kept by memcg_owe(). */
-	uint64_t owed;
-
-	/*
-	 * The signed rest of earlier shares, in parts of a page (MEMCG_CARRY_PAGE), by the level of
-	 * the reclaim root and by step: a root is an ancestor, so its level names it. level + 1
-	 * rows.
-	 */
-	int64_t (*carry)[MEMCG_STEPS];
-
-	struct reclaim_vm *vm; /* of a VM, owned by the engine; NULL for an inner group */
 
 	/* reclaim's scratch for one plan, and nobody else's; see reclaim.c. */
 	struct {
@@ -92,23 +103,42 @@ struct memcg {
 		uint64_t capacity;  /* what all below may give in this step */
 		uint64_t justified; /* of it, what excess at or below this group asks for */
 		uint64_t budget;    /* what is left of this group's excess in this plan */
-		uint64_t share, part;
-		int64_t due;	   /* of a division: what is owed to it beside its part */
-		int64_t due_parts; /* and of a page */
-		uint64_t taken;	   /* in this plan, so far */
-		uint64_t protected_min, protected_low; /* effective, for this plan's root */
 		struct memcg *visited, *visited_next;  /* children visited in this step */
-		size_t entry;			       /* of a VM: its newest share in the plan */
-		uint64_t position;		       /* these two start as the group's own and */
-		int64_t carry[MEMCG_STEPS];	       /* become them where the plan is committed */
+		uint64_t protected_min, protected_low; /* effective, for this plan's root */
+		uint64_t share, part;
+		int64_t due;		    /* of a division: what is owed to it beside its part */
+		int64_t due_parts;	    /* and of a page */
+		uint64_t taken;		    /* of a VM: in this plan, so far */
+		size_t entry;		    /* of a VM: its newest share in the plan */
+		uint64_t position;	    /* these two start as the group's own and */
+		int64_t carry[MEMCG_STEPS]; /* become them where the plan is committed */
 	} plan;
 
 	/* Where the groups of a sharing that goes round start; id of a child, 0: the first. */
 	uint64_t position;
 
-	struct memcg *hash_next;
+	struct memcg *children, *children_tail; /* online, in the order of their creation */
+	struct memcg *next, *prev;		/* siblings, in the one list or the other */
+	struct memcg *offline_children;		/* killed and not yet freed: no walk meets them */
+	size_t nr_children;			/* online */
+
 	_Atomic bool dirty; /* on the tree's dirty list, which then holds a reference */
 	struct memcg *dirty_next;
+
+	/*
+	 * The signed rest of earlier shares, in parts of a page (MEMCG_CARRY_PAGE), by the level of
+	 * the reclaim root and by step: a root is an ancestor, so its level names it. level + 1
+	 * rows.
+	 */
+	int64_t carry[][MEMCG_STEPS];
+};
+
+/* The groups of a level, and which of them have something to be carried. */
+struct memcg_level {
+	struct slab slab;
+	struct memcg **pending;
+	size_t nr_pending;
+	size_t nr_groups, max; /* there is room for all groups of the level */
 };
 
 struct memcg_tree {
@@ -118,6 +148,10 @@ struct memcg_tree {
 	struct memcg **buckets;
 	uint64_t plan_stamp;	      /* of the newest plan; see memcg.plan */
 	size_t nr_buckets, nr_groups; /* online and offline */
+
+	struct memcg_level levels[MEMCG_MAX_DEPTH + 1];
+	unsigned int pending_levels; /* below this one nobody has something pending; 0: nowhere */
+	int64_t pending_usage, pending_seen; /* all that the root does not show yet */
 };
 
 #define MEMCG_ROOT_ID UINT64_C(1)
@@ -136,6 +170,12 @@ int memcg_new(struct memcg_tree *tree, struct memcg *parent, uint64_t id, struct
 
 /* The group of that id, online or not; NULL. */
 struct memcg *memcg_find(const struct memcg_tree *tree, uint64_t id);
+
+/*
+ * Has memory bring what memcg_find() and memcg_see_later() of that id will meet: stages 0, 1 and 2,
+ * each some rounds before the next (ahead.h).
+ */
+void memcg_ahead(const struct memcg_tree *tree, uint64_t id, unsigned int stage);
 
 /*
  * Takes the group offline: it leaves its parent's children, its knobs are gone, excess counts of
@@ -164,8 +204,20 @@ int memcg_set_knobs(struct memcg *memcg, const struct memcg_knobs *knobs);
  */
 void memcg_see(struct memcg *leaf, uint64_t pages);
 
-/* What VMs below were asked for: the change is carried to the group and every ancestor. */
-void memcg_owe(struct memcg *leaf, int64_t pages);
+/* What VMs below were asked for: the changes are carried to the group and every ancestor. */
+void memcg_owe(struct memcg *leaf, int64_t pages, int64_t gain);
+
+/* The same; ancestors have it with the next memcg_carry(). */
+void memcg_see_later(struct memcg *leaf, uint64_t pages);
+void memcg_owe_later(struct memcg *leaf, int64_t pages, int64_t gain);
+/* The counters of a leaf's ancestors are to change by so much: see charge_observed_later(). */
+void memcg_charge_later(struct memcg *leaf, int64_t pages);
+
+/*
+ * Brings what changed below to every ancestor, each once: O(those above what changed). What is here
+ * and changes one group alone does it by itself.
+ */
+void memcg_carry(struct memcg_tree *tree);
 
 /* Pages over the soft limit, 0 where it is not over (or none is set). */
 uint64_t memcg_excess(const struct memcg *memcg);

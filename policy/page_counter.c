@@ -20,16 +20,6 @@ uint64_t page_counter_read(const struct page_counter *counter)
 	return atomic_u64_read(&counter->usage);
 }
 
-void page_counter_charge(struct page_counter *counter, uint64_t pages)
-{
-	assert(pages > 0 && pages <= PAGES_UNLIMITED);
-	for (struct page_counter *c = counter; c; c = c->parent) {
-		uint64_t before = atomic_u64_add(&c->usage, pages);
-
-		assert(before <= PAGES_UNLIMITED - pages);
-	}
-}
-
 /* Takes pages from counter and its ancestors below end (NULL: from all). */
 static void take_back(struct page_counter *counter, struct page_counter *end, uint64_t pages)
 {
@@ -71,6 +61,13 @@ int page_counter_try_charge(
 void page_counter_uncharge(struct page_counter *counter, uint64_t pages)
 {
 	take_back(counter, NULL, pages);
+}
+
+void page_counter_move(struct page_counter *counter, int64_t pages)
+{
+	uint64_t after = atomic_u64_add(&counter->usage, (uint64_t)pages) + (uint64_t)pages;
+
+	assert(after <= PAGES_UNLIMITED);
 }
 
 void page_counter_set_max(struct page_counter *counter, uint64_t max)

@@ -25,10 +25,6 @@ void page_counter_init(struct page_counter *counter, struct page_counter *parent
 
 uint64_t page_counter_read(const struct page_counter *counter);
 
-/* Charges memory that is already used: past every max, never refused. 0 < pages < PAGES_UNLIMITED.
- */
-void page_counter_charge(struct page_counter *counter, uint64_t pages);
-
 /*
  * Charges all of the chain or nothing. Returns 0, or -ENOMEM with *ret_fail the counter whose
  * maximum refused. No counter is ever above its maximum because of this call, not even for an
@@ -40,6 +36,12 @@ int page_counter_try_charge(
 
 /* Takes back what was charged. Asserts that no counter goes below 0. */
 void page_counter_uncharge(struct page_counter *counter, uint64_t pages);
+
+/*
+ * One counter alone, up or down, past every max: memory that is already used. Who calls this brings
+ * it to the ancestors, too.
+ */
+void page_counter_move(struct page_counter *counter, int64_t pages);
 
 void page_counter_set_max(struct page_counter *counter, uint64_t max);
 

@@ -46,9 +46,15 @@ static inline uint64_t pages_round_up(uint64_t pages, uint64_t granule)
 	return pages_round_down(pages + granule - 1, granule);
 }
 
-/* a * b / c without overflow (c > 0): the result must fit, which it does where a <= c or b <= c. */
+/*
+ * a * b / c without overflow (c > 0): the result must fit, which it does where a <= c or b <= c.
+ * What fits 64 bits is divided in 64 bits: that takes a fifth of the time, and there are several a
+ * VM and tick.
+ */
 static inline uint64_t pages_mul_div(uint64_t a, uint64_t b, uint64_t c)
 {
+	if (!((a | b) >> 32))
+		return a * b / c;
 	return (uint64_t)((__extension__(unsigned __int128) a * b) / c);
 }
 
@@ -62,6 +68,8 @@ static inline uint64_t pages_gain(uint64_t pages, uint64_t resident, uint64_t us
 /* What that division leaves over: less than c. */
 static inline uint64_t pages_mul_mod(uint64_t a, uint64_t b, uint64_t c)
 {
+	if (!((a | b) >> 32))
+		return a * b % c;
 	return (uint64_t)((__extension__(unsigned __int128) a * b) % c);
 }
 

@@ -197,6 +197,7 @@ static struct reclaim_share *share_of(struct walk *w, struct memcg *m)
 		.step_need = w->need,
 		.step_cap = w->capacity,
 		.bound = PAGES_UNLIMITED,
+		.slack = m->vm->slack,
 	};
 	return s;
 }
@@ -214,12 +215,7 @@ static void take(struct walk *w, struct memcg *m, uint64_t pages)
 	s->pages += pages;
 	s->gain = gain_of(m->vm, s->pages);
 	w->plan->gain += s->gain;
-	for (struct memcg *a = m;; a = a->parent) {
-		a->plan.taken += pages;
-		a->plan.budget = pages_sub(a->plan.budget, pages);
-		if (a == w->root)
-			break;
-	}
+	m->plan.taken += pages;
 }
 
 /* What of a child one division is about. */
@@ -353,14 +349,16 @@ static void divide(struct walk *w, struct memcg *m, enum part part, uint64_t pag
 	}
 }
 
+/* pages are taken from those below: every one lowers the budget of each ancestor. */
 static void hand_out(struct walk *w, struct memcg *m, uint64_t pages)
 {
 	uint64_t justified = 0;
 
-	if (m->vm) {
+	if (m->vm)
 		take(w, m, pages);
+	m->plan.budget = pages_sub(m->plan.budget, pages);
+	if (m->vm)
 		return;
-	}
 	for (struct memcg *c = m->plan.visited; c; c = c->plan.visited_next) {
 		c->plan.share = 0;
 		justified += c->plan.justified;
@@ -428,11 +426,13 @@ static void order(struct reclaim_share *shares, size_t nr)
 {
 	for (size_t gap = nr / 2; gap; gap /= 2) {
 		for (size_t i = gap; i < nr; i++) {
-			struct reclaim_share s = shares[i];
+			struct reclaim_share s;
 			size_t j = i;
 
-			for (; j >= gap && shares[j - gap].memcg->vm->slack > s.memcg->vm->slack;
-				j -= gap)
+			if (shares[i - gap].slack <= shares[i].slack)
+				continue;
+			s = shares[i];
+			for (; j >= gap && shares[j - gap].slack > s.slack; j -= gap)
 				shares[j] = shares[j - gap];
 			shares[j] = s;
 		}
@@ -475,6 +475,7 @@ void reclaim(
 	};
 
 	assert(granule);
+	memcg_carry(root->tree);
 	plan->nr = 0;
 	plan->need = need;
 	plan->gain = 0;

@@ -43,7 +43,7 @@ enum reclaim_hold {
 	RECLAIM_HOLD_PAUSED,	/* by the operator */
 	RECLAIM_HOLD_RELEASED,	/* the operator let it go lately */
 	RECLAIM_HOLD_UNKNOWN,	/* usage or statistics unknown or stale */
-	RECLAIM_HOLD_ACTUAL,	/* costs far more than its balloon says it left it */
+	RECLAIM_HOLD_ACTUAL,	/* of what its balloon says it has, nothing is left to ask */
 	RECLAIM_HOLD_SMALL,	/* below RECLAIM_MIN_GRANULES */
 	RECLAIM_HOLD_FAILED,	/* failed an ask lately: what it delivered is all it is asked */
 	RECLAIM_HOLD_CONTENDED, /* somebody else moves its balloon */
@@ -79,6 +79,7 @@ struct reclaim_share {
 	uint64_t step_need; /* what the step was to bring ... */
 	uint64_t step_cap;  /* ... and all that the step could have given */
 	uint64_t bound;	    /* below which the step would not take it: soft limit, low, keep */
+	uint64_t slack;	    /* to be inflated before anything is gained: the order within a step */
 };
 
 struct reclaim_plan {

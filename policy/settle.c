@@ -32,12 +32,14 @@ uint64_t settle_gain(const struct vm *vm, uint64_t pages)
 
 void settle_owe(struct engine *e, struct vm *vm)
 {
-	uint64_t owed = settle_outstanding(vm) + vm->waiting;
+	uint64_t owed = settle_outstanding(vm) + vm->waiting, gain = settle_gain(vm, owed);
 
 	(void)e;
-	if (owed != vm->owed)
-		memcg_owe(vm->memcg, (int64_t)(owed - vm->owed));
+	if (owed != vm->owed || gain != vm->owed_gain)
+		memcg_owe_later(
+			vm->memcg, (int64_t)(owed - vm->owed), (int64_t)(gain - vm->owed_gain));
 	vm->owed = owed;
+	vm->owed_gain = gain;
 }
 
 /* What of the ask came, or went again, since it was last looked at. */
@@ -288,8 +290,10 @@ void settle_result(struct engine *e, struct vm *vm, const struct engine_result *
 static void settle_rest(struct engine *e, struct vm *vm)
 {
 	uint64_t actual = vm->rest_at, granule = e->config.granule;
-	/* What it was told, but not again below what it must keep by now. */
-	uint64_t target = pages_max(vm->target, vm->reclaim.keep);
+	/* What it was told, but not again below what it must keep by now, as far as it may have it.
+	 */
+	uint64_t target = pages_max(vm->target, pages_min(vm->reclaim.keep, vm->ceiling));
+	uint64_t less = pages_min(pages_sub(vm->target, granule), vm->ceiling);
 
 	if (!vm->touched)
 		return;
@@ -321,7 +325,8 @@ static void settle_rest(struct engine *e, struct vm *vm)
 		vm->target = actual;
 	} else if (actual >= target + granule && !vm->again) {
 		vm->again = true;
-		if (e->config.act && vm->attrs.act && !vm->attrs.paused && vm_gives(vm))
+		if (e->config.act && vm->attrs.act && !vm->attrs.paused && vm_gives(vm) &&
+			target <= vm->ceiling) /* else it keeps what it has */
 			engine_act(e, vm, target, (struct engine_reason){ .type = ENGINE_AGAIN });
 		vm->rested = false;
 		vm->rest_since = e->now;
@@ -331,15 +336,13 @@ static void settle_rest(struct engine *e, struct vm *vm)
 		engine_event(e, ENGINE_EVENT_CONTENDED, vm->memcg->id, vm->target, (int64_t)actual);
 		vm->target = actual;
 	} else if (actual + granule <= vm->target && vm->target >= vm_limit(vm) &&
-		   vm->target - granule >= vm->reclaim.keep && e->config.act && vm->attrs.act &&
-		   vm_gives(vm)) {
+		   less >= vm->reclaim.keep && e->config.act && vm->attrs.act && vm_gives(vm)) {
 		/*
 		 * After a reboot the device still says what the guest's last life had left, until
 		 * the new one's driver is told anything that it has not: a granule less.
 		 */
 		vm->again = false;
-		engine_act(e, vm, vm->target - granule,
-			(struct engine_reason){ .type = ENGINE_AGAIN });
+		engine_act(e, vm, less, (struct engine_reason){ .type = ENGINE_AGAIN });
 	} else {
 		vm->again = false;
 	}

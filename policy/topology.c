@@ -20,43 +20,44 @@ void topology_busy(struct engine *e, struct vm *vm)
 {
 	if (vm->busy)
 		return;
+	if (e->nr_busy == e->max_vms)
+		topology_busy_compact(e); /* there is room for each that is there */
 	vm->busy = true;
-	vm->busy_prev = NULL;
-	vm->busy_next = e->busy;
-	if (e->busy)
-		e->busy->busy_prev = vm;
-	e->busy = vm;
+	vm->busy_at = e->nr_busy;
+	e->busy[e->nr_busy++] = vm;
 }
 
-void topology_idle(struct engine *e, struct vm *vm)
+/* Without those that went or are busy no more; the others keep their order. */
+void topology_busy_compact(struct engine *e)
 {
-	if (!vm->busy)
-		return;
-	if (vm->busy_prev)
-		vm->busy_prev->busy_next = vm->busy_next;
-	else
-		e->busy = vm->busy_next;
-	if (vm->busy_next)
-		vm->busy_next->busy_prev = vm->busy_prev;
-	vm->busy = false;
+	size_t nr = 0;
+
+	for (size_t i = 0; i < e->nr_busy; i++) {
+		struct vm *vm = e->busy[i];
+
+		if (!vm || !vm->busy)
+			continue;
+		e->busy[nr] = vm;
+		vm->busy_at = nr++;
+	}
+	e->nr_busy = nr;
+}
+
+bool topology_expects(const struct engine *e, const struct vm *vm)
+{
+	return vm->ask.on || vm->owed || vm->hung || vm->cut || !vm->rested || vm_capped(vm) ||
+	       vm->failed_until > e->now || vm->contended_until > e->now ||
+	       vm->refused_until > e->now || vm->fed_until > e->now ||
+	       vm->released_until > e->now || give_reserved(e, vm);
 }
 
 void topology_free_vm(struct engine *e, struct vm *vm)
 {
-	topology_idle(e, vm);
+	if (vm->busy)
+		e->busy[vm->busy_at] = NULL;
 	vm->memcg->vm = NULL;
-	free(vm);
-}
-
-/*
- * actual is what the guest's driver wrote: one that claims to have given, and kept all, would
- * seem to give whatever it is asked. Beyond what the host's own figures are off by, it is not
- * asked.
- */
-static bool costs_more_than_actual(const struct engine *e, const struct workingset *set)
-{
-	return set->cost - set->usage >
-	       pages_max(RECLAIM_MIN_GRANULES * e->config.granule, set->cost / 8);
+	free(vm->reasons);
+	slab_put(&e->vms, vm);
 }
 
 static enum reclaim_hold hold_of(const struct engine *e, const struct vm *vm)
@@ -72,10 +73,8 @@ static enum reclaim_hold hold_of(const struct engine *e, const struct vm *vm)
 		return RECLAIM_HOLD_RELEASED;
 	if (!vm->set.donor_known)
 		return RECLAIM_HOLD_UNKNOWN;
-	if (costs_more_than_actual(e, &vm->set))
-		return RECLAIM_HOLD_ACTUAL;
 	if (vm->set.usage < RECLAIM_MIN_GRANULES * e->config.granule)
-		return RECLAIM_HOLD_SMALL;
+		return vm_hides(e, vm) ? RECLAIM_HOLD_ACTUAL : RECLAIM_HOLD_SMALL;
 	if (vm->contended_until > e->now)
 		return RECLAIM_HOLD_CONTENDED;
 	if (vm->failed_until > e->now)
@@ -110,11 +109,12 @@ static int book(struct engine *e, struct vm *vm)
 	bool full = row->counts_full || !set->usage_known;
 
 	if (row->outside)
-		return charge_observed(vm->memcg, 0);
+		return charge_observed_later(vm->memcg, 0);
 	vm->known |= !full;
 	if (!set->usage_known && vm->known && !row->counts_full)
 		return 0; /* the last figure stands until there is another */
-	return charge_observed(vm->memcg, full ? pages_max(set->actual, set->cost) : set->cost);
+	return charge_observed_later(
+		vm->memcg, full ? pages_max(set->actual, set->cost) : set->cost);
 }
 
 static void assess(struct engine *e, struct vm *vm)
@@ -128,17 +128,24 @@ static void assess(struct engine *e, struct vm *vm)
 		.agent_floor = vm->attrs.agent_floor,
 		.trust = vm->attrs.trust,
 	};
-	struct vm_sample sample = vm->sample;
+	struct vm_sample sample;
 
-	/* The balloon leaves it less, and the host has all of it all the same. */
-	if (engine_state_row(vm->state)->fixed)
+	if (engine_state_row(vm->state)->fixed) {
+		/* The balloon leaves it less, and the host has all of it all the same. */
+		sample = vm->sample;
 		sample.actual = vm->attrs.maximum;
-	workingset_assess(&e->config.bounds, &w, &sample, &vm->set);
+		workingset_assess(&e->config.bounds, &w, &sample, &vm->set);
+	} else {
+		workingset_assess(&e->config.bounds, &w, &vm->sample, &vm->set);
+	}
 	if (!vm->set.usage_known) {
 		/* The last figures stand: what is unknown has not come. */
 		vm->set.cost = before.cost;
 		vm->set.usage = before.usage;
 		vm->set.resident = before.resident;
+	} else if (vm->ask.on) {
+		/* actual is the guest's word: what was asked comes when the host has it. */
+		vm->set.usage = pages_max(vm->set.usage, pages_sub(vm->set.cost, vm->ask.beside));
 	}
 }
 
@@ -154,7 +161,8 @@ static int vm_changed(struct engine *e, struct vm *vm)
 		vm->set = before;
 	settle_owe(e, vm);
 	topology_refresh(e, vm);
-	topology_busy(e, vm); /* looked at once in this tick */
+	if (topology_expects(e, vm))
+		topology_busy(e, vm);
 	return r;
 }
 
@@ -170,29 +178,16 @@ void topology_reassess(struct engine *e, struct memcg *m)
 
 static bool sample_valid(const struct vm_sample *s)
 {
-	const uint64_t figures[] = {
-		s->actual,
-		s->resident,
-		s->swapped,
-		s->overhead,
-		s->stats_actual,
-		s->unused,
-		s->usable,
-		s->disk_caches,
-		s->lists.active_anon,
-		s->lists.inactive_anon,
-		s->lists.active_file,
-		s->lists.inactive_file,
-		s->lists.swap_free,
-	};
+	uint64_t bits = s->actual | s->resident | s->swapped | s->overhead | s->stats_actual |
+			s->unused | s->usable | s->disk_caches | s->lists.active_anon |
+			s->lists.inactive_anon | s->lists.active_file | s->lists.inactive_file |
+			s->lists.swap_free;
 
-	for (size_t i = 0; i < sizeof(figures) / sizeof(figures[0]); i++)
-		if (figures[i] > PAGES_UNLIMITED)
-			return false;
-	return true;
+	/* It has all the bits that an amount may have: who has another one is larger. */
+	return bits <= PAGES_UNLIMITED;
 }
 
-int topology_sample(struct engine *e, const struct vm_sample *sample)
+static int take_sample(struct engine *e, const struct vm_sample *sample)
 {
 	struct vm *vm = topology_vm(e, sample->id);
 	struct vm_sample before;
@@ -225,8 +220,42 @@ int topology_sample(struct engine *e, const struct vm_sample *sample)
 		vm->rest_at = sample->actual;
 		vm->rest_since = e->now;
 		vm->rested = false;
+		topology_busy(e, vm);
 	}
 	return 0;
+}
+
+/* What the i-th sample from now will meet, see ahead.h. */
+static void sample_ahead(
+	const struct engine *e, const struct vm_sample *samples, size_t nr, size_t i)
+{
+	const struct memcg *m;
+
+	if (i + 4 * AHEAD_ROUNDS < nr)
+		memcg_ahead(e->tree, samples[i + 4 * AHEAD_ROUNDS].id, 0);
+	if (i + 3 * AHEAD_ROUNDS < nr)
+		memcg_ahead(e->tree, samples[i + 3 * AHEAD_ROUNDS].id, 1);
+	if (i + 2 * AHEAD_ROUNDS < nr)
+		memcg_ahead(e->tree, samples[i + 2 * AHEAD_ROUNDS].id, 2);
+	if (i + AHEAD_ROUNDS < nr) {
+		m = memcg_find(e->tree, samples[i + AHEAD_ROUNDS].id);
+		if (m)
+			ahead(m->vm, 0, 9);
+	}
+}
+
+/* The first error, as engine_tick() has it. */
+int topology_samples(struct engine *e, const struct vm_sample *samples, size_t nr)
+{
+	int error = 0, r;
+
+	for (size_t i = 0; i < nr; i++) {
+		sample_ahead(e, samples, nr, i);
+		r = take_sample(e, &samples[i]);
+		if (r && !error)
+			error = r;
+	}
+	return error;
 }
 
 static void *grow(void *array, size_t nr, size_t size)
@@ -248,6 +277,9 @@ static int reserve_scratch(struct engine *e)
 	if (!(p = grow(e->actions, nr, sizeof(*e->actions))))
 		return -ENOMEM;
 	e->actions = p;
+	if (!(p = grow(e->busy, nr, sizeof(struct vm *))))
+		return -ENOMEM;
+	e->busy = p;
 	if (!(p = grow(e->gift, nr, sizeof(*e->gift))))
 		return -ENOMEM;
 	e->gift = p;
@@ -318,7 +350,7 @@ static int set_knobs(struct engine *e, struct memcg *m, const struct memcg_knobs
  */
 static void decide_anew(struct engine *e, const struct memcg *below)
 {
-	for (struct vm *vm = e->busy; vm; vm = vm->busy_next) {
+	for (struct vm *vm = busy_first(e); vm; vm = busy_next(e, vm)) {
 		if (!memcg_is_below(vm->memcg, below))
 			continue;
 		if (vm_asked(vm))
@@ -380,12 +412,14 @@ static int new_vm(struct engine *e, const struct engine_change *change)
 	r = reserve_scratch(e);
 	if (r)
 		return r;
-	vm = calloc(1, sizeof(*vm));
+	vm = slab_get(&e->vms);
 	if (!vm)
 		return -ENOMEM;
-	r = memcg_new(e->tree, parent, change->id, &m);
+	vm->reasons = calloc(ENGINE_REASONS, sizeof(*vm->reasons));
+	r = vm->reasons ? memcg_new(e->tree, parent, change->id, &m) : -ENOMEM;
 	if (r) {
-		free(vm);
+		free(vm->reasons);
+		slab_put(&e->vms, vm);
 		return r;
 	}
 	m->vm = &vm->reclaim;

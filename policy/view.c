@@ -30,7 +30,7 @@ static void view_vm(const struct engine *e, const struct vm *vm, struct engine_v
 		view->state = ENGINE_VM_CONTENDED;
 	if (view->hold == RECLAIM_HOLD_NONE &&
 		vm->reclaim.usage < vm->reclaim.keep + e->config.granule)
-		view->hold = RECLAIM_HOLD_PROTECTED;
+		view->hold = vm_hides(e, vm) ? RECLAIM_HOLD_ACTUAL : RECLAIM_HOLD_PROTECTED;
 	view->attrs = vm->attrs;
 	view->sample = vm->sample;
 	view->set = vm->set;

@@ -87,6 +87,7 @@ packages_of() {
 			busybox-static gcc libc6-dev passwd util-linux
 		;;
 	test) echo gcovr ;;
+	bench) echo valgrind ;;
 	lint) echo git clang clang-format clang-tidy cppcheck shellcheck ;;
 	fuzz) echo clang libclang-rt-dev ;;
 	fresh) echo debootstrap ;;

@@ -29,18 +29,26 @@ soak_fuzz() {
 	results_end
 }
 
-# Every case on real guests, also those whose timing is not steady enough for every change.
-soak_guests() {
-	install_for build lab
-	build_programs
-	results_begin
-	part system 900 suite_system soak
-	cat "$PART.log"
-	results_end
-}
-
 # soak_mutate MINUTES
 soak_mutate() {
 	install_for build
 	bash "$ROOT/tests/mutate.sh" --minutes "$1"
+}
+
+# soak_seeds MINUTES: the engine's promises over random worlds, a thousand seeds at a time, from one
+# that no run before began with. What fails says its seed: BALLAST_SEED=that runs it alone.
+soak_seeds() {
+	local first end status=0 seeds=0 test=tests/unit/test_engine_amounts
+	install_for build
+	build plain "$test"
+	first=$(($(date +%s) * 1000))
+	end=$(($(now_ms) + $1 * 60000))
+	while [ $status = 0 ] && [ "$(now_ms)" -lt $end ]; do
+		BALLAST_SEED_FIRST=$((first + seeds)) BALLAST_SEEDS=1000 CK_FORK=no \
+			"$ROOT/build/plain/$test" >"$ROOT/build/seeds.tap" || status=$?
+		seeds=$((seeds + 1000))
+	done
+	[ $status = 0 ] || grep -E '^(# seed|not ok)' "$ROOT/build/seeds.tap"
+	say "$seeds seeds from $first on"
+	return $status
 }

@@ -100,6 +100,137 @@ START_TEST(a_job_over_memory_that_is_swapped_out_leaves_no_ask_behind)
 }
 END_TEST
 
+/* ---- several reclaim at once ---- */
+
+/* Two over their soft limits by 100 and 50 MiB, one under its own, one without. */
+static void two_in_excess(uint64_t pool, uint64_t max_step)
+{
+	struct engine_config config;
+	struct memcg_knobs a = soft(MIB(200)), b = soft(MIB(250)), c = soft(MIB(400));
+
+	world_config(&config);
+	config.max_step = max_step;
+	world_open(&w, &config, pool);
+	world_add(&w, 2, MEMCG_ROOT_ID, MIB(400), MIB(300), &a);
+	world_add(&w, 3, MEMCG_ROOT_ID, MIB(400), MIB(300), &b);
+	world_add(&w, 4, MEMCG_ROOT_ID, MIB(400), MIB(300), &c);
+	world_add(&w, 5, MEMCG_ROOT_ID, MIB(400), MIB(300), &none);
+	for (uint64_t id = 2; id <= 5; id++)
+		world_vm(&w, id)->speed = MIB(4);
+	world_tick(&w);
+}
+
+static void others_are_left_alone(void)
+{
+	ck_assert_uint_eq(world_vm(&w, 4)->commands, 0);
+	ck_assert_uint_eq(world_vm(&w, 5)->commands, 0);
+	ck_assert_uint_eq(world_view(&w, 4).owed + world_view(&w, 5).owed, 0);
+}
+
+START_TEST(a_job_whose_excess_is_all_asked_by_another_counts_on_it_and_asks_nobody_else)
+{
+	two_in_excess(MIB(4000), MIB(256));
+	world_reclaim(&w, 7, MEMCG_ROOT_ID, MIB(150)); /* all that is over */
+	world_tick(&w);
+	ck_assert_uint_eq(world_view(&w, MEMCG_ROOT_ID).owed, MIB(150));
+	world_reclaim(&w, 8, MEMCG_ROOT_ID, MIB(140));
+	world_ticks(&w, 30);
+	others_are_left_alone();
+	world_ticks(&w, 300);
+	ck_assert_uint_eq(world_count(&w, ENGINE_EVENT_JOB_DONE), 2);
+	others_are_left_alone();
+}
+END_TEST
+
+START_TEST(what_waits_for_its_pace_in_one_jobs_name_is_not_asked_of_others_for_another)
+{
+	two_in_excess(MIB(4000), MIB(8));
+	world_reclaim(&w, 7, MEMCG_ROOT_ID, MIB(150));
+	world_tick(&w);
+	ck_assert_uint_eq(world_view(&w, 2).waiting, MIB(100 - 8));
+	for (uint64_t job = 8; job < 11; job++)
+		world_reclaim(&w, job, MEMCG_ROOT_ID, MIB(150));
+	world_ticks(&w, 30);
+	others_are_left_alone();
+	ck_assert_uint_le(world_view(&w, MEMCG_ROOT_ID).owed, MIB(150));
+}
+END_TEST
+
+START_TEST(a_group_over_its_max_a_job_and_the_pool_share_one_excess)
+{
+	struct memcg_knobs max = none, a = soft(MIB(200));
+
+	max.max = MIB(500);
+	world_open_pool(&w, MIB(950)); /* all use 900: 76 less than wm_high wants free */
+	world_group(&w, 10, MEMCG_ROOT_ID, &max);
+	world_add(&w, 2, 10, MIB(400), MIB(300), &a);
+	world_add(&w, 3, 10, MIB(400), MIB(300), &none);
+	world_add(&w, 4, MEMCG_ROOT_ID, MIB(400), MIB(300), &none);
+	world_reclaim(&w, 7, MEMCG_ROOT_ID, MIB(90));
+	world_reclaim(&w, 8, 10, MIB(60));
+	world_tick(&w);
+	world_tick(&w);
+	ck_assert_uint_eq(world_view(&w, 2).owed, MIB(100)); /* what the group is over */
+	ck_assert_uint_eq(world_view(&w, 3).owed, 0);
+	ck_assert_uint_eq(world_view(&w, 4).owed, 0);
+}
+END_TEST
+
+START_TEST(what_the_pool_needs_no_more_goes_on_for_a_job_without_a_word_to_the_vm)
+{
+	size_t commands;
+
+	two_in_excess(MIB(1240), MIB(256)); /* 40 of 1240 are free: below wm_low */
+	ck_assert_uint_gt(world_view(&w, MEMCG_ROOT_ID).owed, MIB(50));
+	world_reclaim(&w, 7, MEMCG_ROOT_ID, MIB(40));
+	world_tick(&w);
+	commands = world_vm(&w, 2)->commands;
+	w.pool.size = MIB(4000);
+	world_tick(&w);
+	ck_assert_uint_ge(world_view(&w, MEMCG_ROOT_ID).owed, MIB(35));
+	ck_assert_uint_le(world_view(&w, MEMCG_ROOT_ID).owed, MIB(41));
+	ck_assert_uint_le(world_vm(&w, 2)->commands, commands + 1); /* less of it */
+	world_ticks(&w, 120);
+	ck_assert_uint_eq(world_count(&w, ENGINE_EVENT_JOB_DONE), 1);
+	others_are_left_alone();
+}
+END_TEST
+
+START_TEST(who_lets_go_of_an_excess_does_so_before_another_turns_to_everybody)
+{
+	two_in_excess(MIB(4000), MIB(256));
+	world_reclaim(&w, 7, MEMCG_ROOT_ID, MIB(150));
+	world_tick(&w);
+	/* In one tick the first is cancelled, and two more come. */
+	world_cancel_job(&w, 7);
+	world_reclaim(&w, 8, MEMCG_ROOT_ID, MIB(100));
+	world_reclaim(&w, 9, MEMCG_ROOT_ID, MIB(150));
+	world_tick(&w);
+	ck_assert_uint_eq(world_view(&w, MEMCG_ROOT_ID).owed, MIB(150));
+	others_are_left_alone();
+}
+END_TEST
+
+START_TEST(a_page_that_is_lost_in_rounding_is_no_reason_to_ask_anybody_else)
+{
+	struct world_vm *vm;
+
+	two_in_excess(MIB(4000), MIB(256));
+	vm = world_vm(&w, 2);
+	vm->swapped = MIB(100) + 1;
+	vm->resident = MIB(200) - 1;
+	vm->speed = 0;
+	world_tick(&w);
+	world_reclaim(&w, 7, MEMCG_ROOT_ID, MIB(116)); /* 50, and two thirds of 99 */
+	for (unsigned int i = 0; i < 20; i++) {
+		world_tick(&w);
+		vm->resident--; /* the host swaps, a page at a time */
+		vm->swapped++;
+		others_are_left_alone();
+	}
+}
+END_TEST
+
 int main(void)
 {
 	const TTest *const tests[] = {
@@ -108,6 +239,12 @@ int main(void)
 		a_job_that_nobody_can_serve_ends_at_once,
 		a_cancelled_job_ends_its_asks_and_only_its,
 		a_job_over_memory_that_is_swapped_out_leaves_no_ask_behind,
+		a_job_whose_excess_is_all_asked_by_another_counts_on_it_and_asks_nobody_else,
+		what_waits_for_its_pace_in_one_jobs_name_is_not_asked_of_others_for_another,
+		a_group_over_its_max_a_job_and_the_pool_share_one_excess,
+		what_the_pool_needs_no_more_goes_on_for_a_job_without_a_word_to_the_vm,
+		who_lets_go_of_an_excess_does_so_before_another_turns_to_everybody,
+		a_page_that_is_lost_in_rounding_is_no_reason_to_ask_anybody_else,
 	};
 	Suite *s = suite_create("engine_jobs");
 	TCase *t = tcase_create("engine jobs");

@@ -10,6 +10,7 @@
 
 /* clang-format off */
 #include "policy/page_counter.c"
+#include "policy/slab.c"
 #include "policy/css.c"
 #include "policy/memcg.c"
 #include "policy/charge.c"

@@ -225,17 +225,90 @@ START_TEST(what_is_owed_is_carried_to_every_ancestor)
 	struct memcg *slice = group(tree->root, 2);
 	struct memcg *one = group(slice, 3), *two = group(slice, 4);
 
-	memcg_owe(one, 100);
-	memcg_owe(two, 50);
-	memcg_owe(one, -30);
+	memcg_owe(one, 100, 60);
+	memcg_owe(two, 50, 50);
+	memcg_owe(one, -30, -30);
 	ck_assert_uint_eq(one->owed, 70);
 	ck_assert_uint_eq(slice->owed, 120);
 	ck_assert_uint_eq(tree->root->owed, 120);
+	ck_assert_uint_eq(tree->root->owed_gain, 80);
 	memcg_verify(tree);
 	ck_assert_int_eq(memcg_kill(one), 0);
 	ck_assert_uint_eq(memcg_reap(tree), 1);
 	ck_assert_uint_eq(tree->root->owed, 50);
 	memcg_verify(tree);
+}
+END_TEST
+
+START_TEST(what_many_leaves_changed_is_carried_once_to_each_ancestor)
+{
+	struct memcg *slice = group(tree->root, 2);
+	struct memcg *one = group(slice, 3), *two = group(slice, 4), *flat = group(tree->root, 5);
+
+	soft(slice, 50);
+	soft(flat, 10);
+	memcg_see_later(one, 40);
+	memcg_see_later(two, 20);
+	memcg_see_later(flat, 11);
+	memcg_owe_later(two, 6, 4);
+	ck_assert_uint_eq(one->seen, 40);
+	ck_assert(flat->excess);
+	ck_assert_uint_eq(slice->seen, 0); /* not yet */
+	ck_assert_uint_eq(tree->root->nr_excess, 0);
+	ck_assert_uint_eq(tree->root->owed, 0);
+	memcg_carry(tree);
+	ck_assert(slice->excess);
+	ck_assert_uint_eq(tree->root->seen, 71);
+	ck_assert_uint_eq(tree->root->nr_excess, 2);
+	ck_assert_uint_eq(tree->root->owed, 6);
+	ck_assert_uint_eq(tree->root->owed_gain, 4);
+	memcg_verify(tree);
+	memcg_see_later(one, 20); /* there and back again: nothing comes of it */
+	memcg_see_later(one, 40);
+	memcg_carry(tree);
+	ck_assert_uint_eq(tree->root->nr_excess, 2);
+	memcg_verify(tree);
+}
+END_TEST
+
+START_TEST(changes_below_many_groups_are_carried_too)
+{
+	struct memcg *vms[40];
+
+	for (uint64_t i = 0; i < 40; i++)
+		vms[i] = group(group(tree->root, 100 + i), 200 + i);
+	for (uint64_t i = 0; i < 40; i++)
+		memcg_see_later(vms[i], i);
+	memcg_charge_later(tree->root, 7); /* it has no parent to carry it to */
+	memcg_carry(tree);
+	ck_assert_uint_eq(tree->root->seen, 39 * 40 / 2);
+	memcg_verify(tree);
+}
+END_TEST
+
+START_TEST(a_slab_gives_objects_of_zeros_and_those_that_came_back_again)
+{
+	struct slab slab;
+	char *objects[200];
+
+	slab_init(&slab, 100);
+	for (int i = 0; i < 200; i++) {
+		objects[i] = slab_get(&slab);
+		ck_assert_ptr_nonnull(objects[i]);
+		ck_assert_uint_eq((uintptr_t)objects[i] % 64, 0);
+		for (int k = 0; k < 100; k++)
+			ck_assert_int_eq(objects[i][k], 0);
+		memset(objects[i], i, 100);
+	}
+	for (int i = 0; i < 200; i++)
+		ck_assert_int_eq(objects[i][99], (char)i);
+	slab_put(&slab, NULL);
+	slab_put(&slab, objects[7]);
+	objects[8] = slab_get(&slab);
+	ck_assert_ptr_eq(objects[8], objects[7]);
+	ck_assert_int_eq(objects[8][99], 0);
+	slab_drop(&slab);
+	slab_drop(&slab);
 }
 END_TEST
 
@@ -376,12 +449,12 @@ START_TEST(new_groups_are_refused_where_they_cannot_be)
 	memcg_see(vm, 1);
 	ck_assert_int_eq(memcg_new(tree, vm, 3, &none), -EINVAL);
 	memcg_see(vm, 0);
-	page_counter_charge(&vm->memory, 1);
+	page_counter_move(&vm->memory, 1);
 	ck_assert_int_eq(memcg_new(tree, vm, 3, &none), -EINVAL);
-	page_counter_uncharge(&vm->memory, 1);
-	memcg_owe(vm, 1);
+	page_counter_move(&vm->memory, -1);
+	memcg_owe(vm, 1, 0);
 	ck_assert_int_eq(memcg_new(tree, vm, 3, &none), -EINVAL);
-	memcg_owe(vm, -1);
+	memcg_owe(vm, -1, 0);
 	ck_assert_int_eq(memcg_kill(vm), 0);
 	ck_assert_int_eq(memcg_new(tree, vm, 3, &none), -ENODEV);
 	for (int i = 0; i < MEMCG_MAX_DEPTH; i++)
@@ -546,22 +619,20 @@ START_TEST(failed_allocations_leave_the_tree_as_it_was)
 	uint64_t id = 2;
 
 	memcg_tree_free(NULL);
-	for (unsigned int nth = 1; nth <= 4; nth++) { /* tree, table, root, its carries */
+	for (unsigned int nth = 1; nth <= 3; nth++) { /* tree, table, root */
 		fail_nth = nth;
 		ck_assert_int_eq(memcg_tree_new(&other), -ENOMEM);
 		ck_assert_ptr_null(other);
 	}
-	for (unsigned int nth = 1; nth <= 2; nth++) { /* group, its carries */
-		fail_nth = nth;
-		ck_assert_int_eq(memcg_new(tree, tree->root, id, &none), -ENOMEM);
-		ck_assert_ptr_null(none);
-		ck_assert_ptr_null(memcg_find(tree, id));
-		memcg_verify(tree);
-	}
+	fail_nth = 1;
+	ck_assert_int_eq(memcg_new(tree, tree->root, id, &none), -ENOMEM);
+	ck_assert_ptr_null(none);
+	ck_assert_ptr_null(memcg_find(tree, id));
+	memcg_verify(tree);
 	/* Without a larger table it only takes longer. */
 	while (tree->nr_groups < tree->nr_buckets)
 		group(tree->root, id++);
-	fail_nth = 3;
+	fail_nth = 1;
 	group(tree->root, id++);
 	ck_assert_uint_eq(fail_nth, 0);
 	for (uint64_t i = 2; i < id; i++)
@@ -572,7 +643,10 @@ END_TEST
 
 /* --- a million random operations --- */
 
-#define LIVE_MAX 40
+/* Few groups, so that a recount after every one is quick; held ones are offline and not yet gone.
+ */
+#define LIVE_MAX 10
+#define HELD_MAX 4
 
 static uint64_t rng_state;
 
@@ -591,82 +665,157 @@ static uint64_t knob_value(void)
 	return rng(3) ? rng(1000) : PAGES_UNLIMITED;
 }
 
-START_TEST(a_million_random_operations_keep_every_count_true)
+static struct memcg *live[LIVE_MAX], *held[HELD_MAX];
+static size_t nr_live, nr_held;
+static uint64_t next_id, kills, frees, moves;
+
+static bool leaf(const struct memcg *m)
 {
-	struct memcg *live[LIVE_MAX] = { tree->root }, *held[LIVE_MAX];
-	size_t nr_live = 1, nr_held = 0;
-	uint64_t id = 2, kills = 0, frees = 0;
+	return !m->children && !m->offline_children;
+}
 
+static void op_new(void)
+{
+	struct memcg *m = live[rng(nr_live)], *new;
+	bool refused = leaf(m) && (m->seen || m->owed);
+
+	if (nr_live == LIVE_MAX)
+		return;
+	ck_assert_int_eq(memcg_new(tree, m, next_id, &new), refused ? -EINVAL : 0);
+	if (refused)
+		return;
+	live[nr_live++] = new;
+	next_id++;
+}
+
+static void op_kill(size_t at)
+{
+	struct memcg *m = live[at];
+	bool hold = nr_held < HELD_MAX && rng(2);
+	int r;
+
+	if (m == tree->root)
+		return;
+	if (hold)
+		css_get(&m->css);
+	r = memcg_kill(m);
+	ck_assert_int_eq(r, m->children ? -EBUSY : 0);
+	if (hold && r == 0)
+		held[nr_held++] = m;
+	else if (hold)
+		css_put(&m->css);
+	if (r == 0) {
+		kills++;
+		live[at] = live[--nr_live];
+	}
+}
+
+/* One hand-over: its pages go to a new group below another parent, and the old one is killed. */
+static void op_move(void)
+{
+	size_t at = rng(nr_live);
+	struct memcg *m = live[at], *parent = live[rng(nr_live)], *new;
+	uint64_t pages = m->seen;
+
+	if (m == tree->root || m == parent || !leaf(m) || nr_live == LIVE_MAX ||
+		(leaf(parent) && (parent->seen || parent->owed)))
+		return;
+	ck_assert_int_eq(memcg_new(tree, parent, next_id++, &new), 0);
+	memcg_see_later(m, 0);
+	memcg_see_later(new, pages);
+	memcg_owe_later(m, -(int64_t)m->owed, -(int64_t)m->owed_gain);
+	memcg_carry(tree);
+	live[nr_live++] = new;
+	op_kill(at);
+	moves++;
+}
+
+static void op_reap(void)
+{
+	if (nr_held && rng(2)) {
+		size_t h = rng(nr_held);
+
+		css_put(&held[h]->css);
+		held[h] = held[--nr_held];
+	}
+	frees += memcg_reap(tree);
+}
+
+static void op_owe(struct memcg *m)
+{
+	int64_t pages = rng(2) ? (int64_t)rng(100) : -(int64_t)rng(m->owed + 1);
+	uint64_t gain = rng(m->owed + (uint64_t)pages + 1);
+
+	memcg_owe(m, pages, (int64_t)(gain - m->owed_gain));
+}
+
+/* A tick's samples: many leaves, carried together. */
+static void op_sample(void)
+{
+	for (uint64_t n = 1 + rng(LIVE_MAX); n; n--) {
+		struct memcg *m = live[rng(nr_live)];
+
+		if (leaf(m))
+			memcg_see_later(m, rng(4) ? rng(1000) : 0);
+	}
+	memcg_carry(tree);
+}
+
+static void op_knobs(struct memcg *m)
+{
+	uint64_t max = knob_value();
+	int r = knobs(m, knob_value(), rng(1000), rng(1000), max);
+
+	ck_assert(r == 0 || (r == -EINVAL && max < 1000));
+}
+
+static void random_op(void)
+{
+	size_t at = rng(nr_live);
+	struct memcg *m = live[at];
+
+	switch (rng(12)) {
+	case 0:
+	case 1:
+		op_new();
+		break;
+	case 2:
+	case 3:
+	case 4:
+		if (leaf(m))
+			memcg_see(m, rng(4) ? rng(1000) : 0);
+		break;
+	case 5:
+	case 6:
+		op_sample();
+		break;
+	case 7:
+		op_knobs(m);
+		break;
+	case 8:
+		if (leaf(m))
+			op_owe(m);
+		break;
+	case 9:
+		op_kill(at);
+		break;
+	case 10:
+		op_move();
+		break;
+	default:
+		op_reap();
+	}
+}
+
+START_TEST(after_each_of_a_million_random_operations_a_recount_says_the_same)
+{
 	rng_state = 1;
+	live[0] = tree->root;
+	nr_live = 1;
+	next_id = 2;
 	for (unsigned int i = 0; i < 1000000; i++) {
-		size_t at = rng(nr_live);
-		struct memcg *m = live[at], *new;
-		bool leaf = !m->children && !m->offline_children;
-		int r;
-
-		switch (rng(10)) {
-		case 0:
-		case 1:
-			if (nr_live == LIVE_MAX)
-				break;
-			r = memcg_new(tree, m, id, &new);
-			ck_assert_int_eq(r, leaf && (m->seen || m->owed) ? -EINVAL : 0);
-			if (r == 0) {
-				live[nr_live++] = new;
-				id++;
-			}
-			break;
-		case 2:
-		case 3:
-		case 4:
-		case 5:
-			if (leaf)
-				memcg_see(m, rng(4) ? rng(1000) : 0);
-			break;
-		case 6: {
-			uint64_t max = knob_value();
-
-			r = knobs(m, knob_value(), rng(1000), rng(1000), max);
-			ck_assert(r == 0 || (r == -EINVAL && max < 1000));
-			break;
-		}
-		case 7:
-			if (leaf)
-				memcg_owe(
-					m, rng(2) ? (int64_t)rng(100) : -(int64_t)rng(m->owed + 1));
-			break;
-		case 8:
-			if (m == tree->root)
-				break;
-			if (nr_held < LIVE_MAX && rng(2)) {
-				css_get(&m->css);
-				r = memcg_kill(m);
-				if (r == 0)
-					held[nr_held++] = m;
-				else
-					css_put(&m->css);
-			} else {
-				r = memcg_kill(m);
-			}
-			ck_assert_int_eq(r, m->children ? -EBUSY : 0);
-			if (r == 0) {
-				kills++;
-				live[at] = live[--nr_live];
-			}
-			break;
-		default:
-			if (nr_held && rng(2)) {
-				size_t h = rng(nr_held);
-
-				css_put(&held[h]->css);
-				held[h] = held[--nr_held];
-			}
-			frees += memcg_reap(tree);
-		}
-		/* A group whose owed moved may have become a parent: it owes what its children do.
-		 */
-		if (i % 300 == 0)
-			memcg_verify(tree);
+		random_op();
+		memcg_verify(tree);
 	}
 	while (nr_held)
 		css_put(&held[--nr_held]->css);
@@ -674,6 +823,7 @@ START_TEST(a_million_random_operations_keep_every_count_true)
 	memcg_verify(tree);
 	ck_assert_uint_eq(kills, frees);
 	ck_assert_uint_gt(kills, 10000);
+	ck_assert_uint_gt(moves, 5000);
 	ck_assert_uint_eq(tree->nr_groups, nr_live);
 }
 END_TEST
@@ -723,7 +873,7 @@ END_TEST
 
 START_TEST(owing_less_than_nothing_is_noticed)
 {
-	memcg_owe(group(tree->root, 2), -1);
+	memcg_owe(group(tree->root, 2), -1, 0);
 }
 END_TEST
 
@@ -761,7 +911,10 @@ int main(void)
 	tcase_add_test(tc, a_reused_id_finds_nothing_of_the_old_group);
 	tcase_add_test(tc, the_root_is_immortal);
 	tcase_add_test(tc, failed_allocations_leave_the_tree_as_it_was);
-	tcase_add_test(tc, a_million_random_operations_keep_every_count_true);
+	tcase_add_test(tc, after_each_of_a_million_random_operations_a_recount_says_the_same);
+	tcase_add_test(tc, what_many_leaves_changed_is_carried_once_to_each_ancestor);
+	tcase_add_test(tc, changes_below_many_groups_are_carried_too);
+	tcase_add_test(tc, a_slab_gives_objects_of_zeros_and_those_that_came_back_again);
 	if (!fork_mode || strcmp(fork_mode, "no") != 0) { /* an abort would end all */
 		tcase_add_test_raise_signal(tc, recount_notices_a_wrong_count_of_excess, SIGABRT);
 		tcase_add_test_raise_signal(tc, recount_notices_a_missing_link, SIGABRT);

@@ -57,7 +57,7 @@ static void build(const struct model_tree *model)
 		};
 		groups[n]->vm = &vms[n];
 		memcg_see(groups[n], node->seen);
-		memcg_owe(groups[n], (int64_t)node->owed);
+		memcg_owe(groups[n], (int64_t)node->owed, 0);
 	}
 }
 

@@ -223,7 +223,7 @@ START_TEST(what_was_asked_and_has_not_come_is_no_excess_any_more)
 	struct memcg *over = vm(root, MIB(100), MIB(150), MIB(150));
 	struct memcg *none = vm(root, PAGES_UNLIMITED, MIB(100), MIB(100));
 
-	memcg_owe(over, (int64_t)MIB(40));
+	memcg_owe(over, (int64_t)MIB(40), (int64_t)MIB(40));
 	over->vm->usage = over->vm->resident = over->vm->cold = MIB(110);
 	plan_for(MIB(30));
 	ck_assert_uint_eq(gave(over, 1), MIB(10));
@@ -797,6 +797,82 @@ START_TEST(reclaims_from_two_roots_go_round_the_vms_below_both_together)
 }
 END_TEST
 
+/* ---- no hammering ---- */
+
+#define EQUALS 8
+
+/*
+ * A hundred reclaims of need, of each of the roots in turn, from guests that are alike: what each
+ * of them gave, the least and the most.
+ */
+static void hundred_reclaims(struct memcg **roots, size_t nr_roots, struct memcg **equals,
+	uint64_t need, uint64_t *ret_least, uint64_t *ret_most)
+{
+	uint64_t given[EQUALS] = { 0 };
+
+	for (size_t n = 0; n < 100; n++) {
+		run(roots[n % nr_roots], need, true);
+		ck_assert_uint_eq(plan.short_pages, 0);
+		for (size_t i = 0; i < EQUALS; i++)
+			given[i] += gave_all(equals[i]);
+	}
+	*ret_least = *ret_most = given[0];
+	for (size_t i = 1; i < EQUALS; i++) {
+		*ret_least = pages_min(*ret_least, given[i]);
+		*ret_most = pages_max(*ret_most, given[i]);
+	}
+}
+
+/* soft: all in excess; else nobody has a limit. From one job, and from four that interleave. */
+static void check_equals(bool flat, uint64_t limit)
+{
+	struct memcg *a = flat ? root : group(root, PAGES_UNLIMITED);
+	struct memcg *b = flat ? root : group(a, PAGES_UNLIMITED);
+	struct memcg *c = flat ? root : group(b, PAGES_UNLIMITED);
+	struct memcg *roots[] = { root, a, b, c }, *equals[EQUALS];
+	const uint64_t needs[] = { EQUALS * MIB(1), 13 * MIB(1), 64 * MIB(1) };
+	const uint64_t small[] = { 1, MIB(1), MIB(3), MIB(5) };
+	uint64_t least, most;
+
+	for (size_t i = 0; i < EQUALS; i++)
+		equals[i] = vm(c, limit, MIB(1000), MIB(1000));
+	for (size_t jobs = 1; jobs <= 4; jobs += 3) {
+		for (size_t k = 0; k < sizeof(needs) / sizeof(needs[0]); k++) {
+			hundred_reclaims(roots, jobs, equals, needs[k], &least, &most);
+			ck_assert_uint_le(10 * (most - least), 100 * needs[k] / EQUALS);
+		}
+		for (size_t k = 0; k < sizeof(small) / sizeof(small[0]); k++) {
+			hundred_reclaims(roots, jobs, equals, small[k], &least, &most);
+			/* each root carries for itself: a granule for each that reclaims there */
+			ck_assert_uint_le(most - least, flat ? MIB(1) : MIB(jobs));
+		}
+	}
+}
+
+START_TEST(equals_below_groups_give_equally_whoever_of_four_jobs_asks)
+{
+	check_equals(false, PAGES_UNLIMITED);
+}
+END_TEST
+
+START_TEST(equals_in_excess_below_groups_give_equally_whoever_of_four_jobs_asks)
+{
+	check_equals(false, MIB(500));
+}
+END_TEST
+
+START_TEST(equals_of_a_flat_tree_give_equally)
+{
+	check_equals(true, PAGES_UNLIMITED);
+}
+END_TEST
+
+START_TEST(equals_in_excess_of_a_flat_tree_give_equally)
+{
+	check_equals(true, MIB(500));
+}
+END_TEST
+
 START_TEST(a_granule_goes_to_who_is_owed_a_part_of_it_before_who_is_owed_nothing)
 {
 	struct memcg *m[4];
@@ -892,6 +968,10 @@ int main(void)
 	tcase_add_test(t, a_dry_run_changes_no_carry_and_no_position);
 	tcase_add_test(t, the_position_is_shared_by_all_who_reclaim_there_and_survives_its_child);
 	tcase_add_test(t, reclaims_from_two_roots_go_round_the_vms_below_both_together);
+	tcase_add_test(t, equals_below_groups_give_equally_whoever_of_four_jobs_asks);
+	tcase_add_test(t, equals_in_excess_below_groups_give_equally_whoever_of_four_jobs_asks);
+	tcase_add_test(t, equals_of_a_flat_tree_give_equally);
+	tcase_add_test(t, equals_in_excess_of_a_flat_tree_give_equally);
 	tcase_add_test(t, a_granule_goes_to_who_is_owed_a_part_of_it_before_who_is_owed_nothing);
 	tcase_add_test(t, a_granule_of_one_page_shares_to_the_page);
 	tcase_add_test(t, two_shares_are_in_order_of_what_is_to_be_inflated);

@@ -147,7 +147,7 @@ static void move(struct world_vm *vm)
 	if (vm->actual > goal) {
 		vm->actual -= pages_min(vm->speed, vm->actual - goal);
 		gone = pages_sub(had, vm->actual);
-		if (gone) {
+		if (gone && !vm->pretends) {
 			vm->resident -= pages_min(vm->resident, gone);
 			vm->cache -= pages_min(vm->cache, gone);
 		}

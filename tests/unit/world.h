@@ -26,6 +26,7 @@ struct world_vm {
 	unsigned int delayed;
 	uint64_t pending, pending_seq;
 	bool refuses, no_stats, stale, grows_back;
+	bool pretends;	 /* its actual falls, and it keeps what it has */
 	bool no_process; /* the host's figures of its process are unknown */
 	bool hung;	 /* its lane: targets are not taken up */
 	size_t commands;

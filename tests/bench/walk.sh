@@ -1,0 +1,112 @@
+#!/bin/bash
+# SPDX-License-Identifier: LGPL-2.1-or-later
+# shellcheck shell=bash
+# What a tick of the engine costs, by the number of VMs in the tree: walk.c says what is measured.
+# Times are of the processor (the machine may do other things), medians; instructions are
+# callgrind's, of a tick. The bars are those of the design; a row without one is there to compare.
+#   --smoke  small trees, each once    --json  the same as JSON
+set -euo pipefail
+. "$(dirname "$0")/../lab/parts.sh"
+
+sizes="500 2000 8000 10000 100000" cycles=9 counted="500 2000 8000 10000"
+smoke=no json=no
+for arg in "$@"; do
+	case $arg in
+	--smoke) smoke=yes sizes="500" cycles=2 counted="500" ;;
+	--json) json=yes ;;
+	*) die "walk: $arg?" ;;
+	esac
+done
+
+build_programs
+build_make plain tests/bench/walk >&2
+walk=${BALLAST_BUILD:-$ROOT/build/plain}/tests/bench/walk
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+rows=$work/rows
+
+# row NAME VALUE UNIT [BAR]
+row() {
+	echo "$*" >>"$rows"
+}
+
+# size N: 500 is 0.5k.
+size() {
+	awk -v n="$1" 'BEGIN { print n / 1000 "k" }'
+}
+
+# count CASE SHAPE EXCESS GROUPS CYCLES: callgrind's instructions a measured tick.
+count() {
+	local out=$work/callgrind
+	valgrind --tool=callgrind --callgrind-out-file="$out" --toggle-collect=measured_tick \
+		"$walk" "$@" >"$work/said" 2>/dev/null
+	awk -v ticks="$(awk '{ print $4 }' "$work/said")" '/^(totals|summary):/ { n = $2 } END { printf "%d\n", n / ticks }' "$out"
+}
+
+# measure NAME CASE SHAPE EXCESS GROUPS CYCLES: time, and visited groups; both are in $ms and $visited.
+measure() {
+	local us
+	read -r us visited depth _ < <("$walk" "${@:2}")
+	ms=$(awk -v us="$us" 'BEGIN { printf "%.3f\n", us / 1000 }')
+	row "$1.tick_ms" "$ms" ms
+	[ "$visited" = 0 ] || row "$1.visited" "$visited" groups
+}
+
+for n in $sizes; do
+	for shape in flat binary; do
+		for excess in none ten tenth all; do
+			name=walk.$(size "$n").$shape.$excess
+			measure "$name" busy $shape $excess "$n" $cycles
+			[ $excess != tenth ] || eval "tenth_${shape}_$n=$ms"
+			[ $excess != ten ] || eval "ten_${shape}_$n=$visited depth_${shape}_$n=$depth"
+			[[ " $counted " != *" $n "* ]] || [ $excess = none ] || [ $excess = all ] ||
+				row "$name.instructions" "$(count busy $shape $excess "$n" 2)" instructions
+		done
+	done
+done
+
+# larger A B
+larger() {
+	awk -v a="$1" -v b="$2" 'BEGIN { print (a + 0 > b + 0 ? a : b) }'
+}
+
+# The bars: of the two shapes the worse.
+for n in $sizes; do
+	flat=tenth_flat_$n binary=tenth_binary_$n
+	case $n in
+	10000) bar=2 ;;
+	100000) bar=20 ;;
+	*) bar='' ;;
+	esac
+	row "walk.$(size "$n").busy.tick_ms" "$(larger "${!flat}" "${!binary}")" ms $bar
+	flat=ten_flat_$n binary=ten_binary_$n depth=depth_binary_$n
+	row "walk.$(size "$n").ten.visited" "$(larger "${!flat}" "${!binary}")" groups $((10 * ${!depth} + 100))
+done
+n=10000
+[ $smoke = no ] || n=500
+row "walk.$(size $n).quiet.instructions" "$(count quiet binary tenth $n 10)" instructions 20000
+row "walk.$(size $n).capped.instructions" "$(count capped binary tenth $n 10)" instructions
+
+# A stream with a soft limit of 0, beside so many empty groups and without: its own 6.4 s and what
+# ballast takes meanwhile. That is at the engine; the simulator's experiments have the whole host.
+n=8000
+[ $smoke = no ] || n=500
+stream() {
+	local us ticks
+	read -r us _ _ ticks _ < <("$walk" stream flat none "$1" 1)
+	awk -v us="$us" -v ticks="$ticks" 'BEGIN { printf "%.6f\n", ticks / 20 + us / 1000000 }'
+}
+with=$(for _ in 1 2 3 4 5; do stream $n; done | sort -n | sed -n 3p)
+without=$(for _ in 1 2 3 4 5; do stream 0; done | sort -n | sed -n 3p)
+row "walk.$(size $n).stream" "$(awk -v a="$with" -v b="$without" 'BEGIN { printf "%.4f\n", a / b }')" ratio 1.05
+row "walk.$(size $n).stream.instructions" "$(awk -v a="$(count stream flat none $n 1)" -v b="$(count stream flat none 0 1)" \
+	'BEGIN { printf "%.4f\n", a / b }')" ratio
+
+if [ $json = yes ]; then
+	awk 'BEGIN { print "[" }
+		{ printf "%s  {\"name\": \"%s\", \"value\": %s, \"unit\": \"%s\"%s}", (NR > 1 ? ",\n" : ""), $1, $2, $3, \
+			($4 == "" ? "" : ", \"at_most\": " $4) }
+		END { print "\n]" }' "$rows"
+else
+	awk '{ print $1, $2, $3 ($4 == "" ? "" : " (at most " $4 ($2 <= $4 ? ")" : ": MISSED)")) }' "$rows"
+fi
