@@ -126,7 +126,7 @@ static void vm_action(struct hv *hv, struct sim_guest *vm, const struct sim_acti
 		guest->quiet = false;
 		break;
 	case SIM_SWAP_OUT: {
-		uint64_t out = guest_swap_out(guest, action->bytes);
+		uint64_t out = guest_swap_out(guest, action->bytes, false);
 
 		hv->swapped_out += out;
 		break;
@@ -213,7 +213,7 @@ static void host_step(struct hv *hv)
 
 		idle -= guest_idle_memory(&vm->guest);
 		part = guest_swap_out(
-			&vm->guest, (part + GUEST_PAGE - 1) / GUEST_PAGE * GUEST_PAGE);
+			&vm->guest, (part + GUEST_PAGE - 1) / GUEST_PAGE * GUEST_PAGE, false);
 		want -= part < want ? part : want;
 		out += part;
 	}
@@ -334,7 +334,7 @@ static void start_ballooned(struct guest *guest, const struct sim_vm *from)
 		guest->kinds[GUEST_UNTOUCHED] -= left;
 		guest->target = guest->told_actual = guest_actual(guest);
 	}
-	guest_swap_out(guest, from->host_swapped);
+	guest_swap_out(guest, from->host_swapped, false);
 }
 
 int sim_vm_add(struct hv *hv, const struct sim_vm *from)
