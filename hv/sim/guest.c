@@ -87,7 +87,7 @@ static bool runs(const struct guest *guest)
 
 void guest_init(struct guest *guest, const struct guest_params *params)
 {
-	*guest = (struct guest){ .params = *params, .disk = { .slow = 1 } };
+	*guest = (struct guest){ .params = *params };
 	memory_init(&guest->memory);
 	for (unsigned int i = 0; i < GUEST_REGIONS; i++)
 		memory_region_new(&guest->memory, region_uses[i]);

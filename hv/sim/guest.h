@@ -100,14 +100,14 @@ struct guest_stats {
 #define GUEST_PROGRAMS_MAX 4
 
 /*
- * The disk that all guests of a host share. The host says how it is (slow, mixed) before a step,
- * the guest what it asked of it.
+ * The disk that all guests of a host share, first come, first served. Before a step the host says
+ * how it is (backlog, mixed), the guest then what it asked of it.
  */
 struct guest_disk {
-	double slow;	/* how much longer a request takes than on an idle disk; at least 1 */
-	bool mixed;	/* others are at it as well: what is read in order is not, for the disk */
-	double busy_us; /* of its time, asked for by this guest since the host looked */
+	double backlog_us;    /* what was asked of it before: its work for so long */
+	double busy_us;	      /* of its time, asked for by this guest since the host looked */
 	unsigned int streams; /* requests in flight in the last step */
+	bool mixed; /* others are at it as well: what is read in order is not, for the disk */
 };
 
 struct guest {

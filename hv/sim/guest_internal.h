@@ -53,7 +53,9 @@ bool guest_step(struct guest *guest, uint64_t now);
 uint64_t guest_room(struct guest *guest, uint64_t bytes);
 /* At most so much of a region is freed; returns how much. */
 uint64_t guest_give_back(struct guest *guest, unsigned int region, uint64_t bytes);
-/* Time of the disk that the guest used, asked for by so many at once. */
-void guest_disk_use(struct guest *guest, double us, unsigned int streams);
+/* The page cache may hold so much more that is dirty before writers wait. */
+uint64_t guest_dirty_room(const struct guest *guest);
+/* So much of the disk's time is asked for, by so many at once; returns how long that takes. */
+double guest_disk_use(struct guest *guest, double us, unsigned int streams);
 
 #endif

@@ -9,7 +9,12 @@
 /* What is dirty is written after that long: vm.dirty_expire_centisecs. */
 #define DIRTY_EXPIRE_US (30 * GUEST_US_PER_S)
 /* The flusher writes so much of a file before it turns to another: MAX_WRITEBACK_PAGES. */
-#define WRITE_BATCH (1024 * GUEST_PAGE)
+/* The flusher keeps the disk so busy in advance, and no more. */
+#define FLUSH_BACKLOG_US (2 * GUEST_STEP_US)
+/* Reads come first for so long: write_expire of the deadline scheduler is 5 s, read_expire 0.5 s.
+ */
+#define URGENT_BACKLOG_US (GUEST_US_PER_S / 2)
+#define WRITE_BATCH	  (1024 * GUEST_PAGE)
 
 /* ---- memory from kind to kind ---- */
 
@@ -26,11 +31,13 @@ static void leaves_idle(struct guest *guest, uint64_t idle, uint64_t bytes, bool
 		guest->host_faults += back;
 }
 
-void guest_disk_use(struct guest *guest, double us, unsigned int streams)
+double guest_disk_use(struct guest *guest, double us, unsigned int streams)
 {
+	if (us <= 0)
+		return 0;
 	guest->disk.busy_us += us;
-	if (us > 0)
-		guest->disk.streams += streams;
+	guest->disk.streams += streams;
+	return us + guest->disk.backlog_us;
 }
 
 /* The guest's kernel frees at most so much; it is on no list then, and the caller's. */
@@ -65,8 +72,7 @@ uint64_t guest_shrink(struct guest *guest, struct memory_reclaim *how)
 		double us = (double)pageouts / COSTS_RECLAIM_BATCH * COSTS_SEEK_US +
 			    (double)pageouts * GUEST_US_PER_S / COSTS_DISK_BYTES_PER_S;
 
-		guest_disk_use(guest, us, 1);
-		guest->stall_us += us * guest->disk.slow;
+		guest->stall_us += guest_disk_use(guest, us, 1);
 	}
 	guest->quiet = false;
 	return got;
@@ -178,19 +184,29 @@ static bool host_swap_step(struct guest *guest)
 	guest->host_swapped -= bytes;
 	guest->host_faults += bytes;
 	us = (double)bytes / COSTS_SWAP_CLUSTER * COSTS_SEEK_US;
-	guest_disk_use(guest, us, 1);
+	us = guest_disk_use(guest, us, 1);
 	if (guest->nr_programs)
-		guest->stall_us += us * guest->disk.slow;
+		guest->stall_us += us;
 	return true;
+}
+
+static uint64_t dirtyable(const struct guest *guest)
+{
+	return free_memory(guest) + guest->memory.sums[MEMORY_INACTIVE_FILE] +
+	       guest->memory.sums[MEMORY_ACTIVE_FILE];
+}
+
+uint64_t guest_dirty_room(const struct guest *guest)
+{
+	return sub(dirtyable(guest) * COSTS_DIRTY_PERCENT / 100, guest->memory.dirty);
 }
 
 /* The flusher: from a tenth of what is usable on, or what is old, or what reclaim asks for. */
 static bool flush_step(struct guest *guest)
 {
 	struct memory *m = &guest->memory;
-	uint64_t usable =
-		free_memory(guest) + m->sums[MEMORY_INACTIVE_FILE] + m->sums[MEMORY_ACTIVE_FILE];
-	double us = GUEST_STEP_US / guest->disk.slow, per_byte;
+	bool urgent = m->met_dirty || !guest_dirty_room(guest);
+	double us = GUEST_STEP_US, per_byte;
 
 	if (!m->dirty) {
 		guest->dirty_since = 0;
@@ -199,8 +215,11 @@ static bool flush_step(struct guest *guest)
 	}
 	if (!guest->dirty_since)
 		guest->dirty_since = guest->clock;
-	if (m->dirty < usable * COSTS_DIRTY_BACKGROUND_PERCENT / 100 && !m->met_dirty &&
+	if (m->dirty < dirtyable(guest) * COSTS_DIRTY_BACKGROUND_PERCENT / 100 && !urgent &&
 		guest->clock - guest->dirty_since < DIRTY_EXPIRE_US)
+		return true;
+	/* Who reads waits for it, who writes does not: those go first, for a while. */
+	if (guest->disk.backlog_us > (urgent ? URGENT_BACKLOG_US : FLUSH_BACKLOG_US))
 		return true;
 	per_byte = (double)GUEST_US_PER_S / COSTS_DISK_BYTES_PER_S;
 	if (guest->disk.mixed)

@@ -108,7 +108,7 @@ struct memory_reclaim {
 	uint64_t bytes;	     /* wanted */
 	uint64_t swap;	     /* what swap may hold in all; 0: there is none */
 	bool priority_0;     /* both kinds alike, dirty pages are written on the way */
-	bool no_writing;     /* for who cannot wait: dirty pages are left alone */
+	uint64_t scan;	     /* looks at so much in all, and no longer than that; 0: as needed */
 	uint64_t file, anon; /* what was freed of each */
 	uint64_t from_inactive;
 };

@@ -12,6 +12,8 @@
  * once goes round once.
  */
 #define ROUNDS_MAX 64
+/* So many come to nothing before the last, DEF_PRIORITY. */
+#define PRIORITIES 12
 /* Extents looked at in one round: each is met at most once, and rotated ones once more. */
 #define SCAN_MAX (2 * MEMORY_EXTENTS)
 
@@ -155,14 +157,15 @@ static uint64_t shrink(
 }
 
 /* What of a round's scanning falls on anonymous memory. */
-static uint64_t anon_part(const struct memory *m, const struct memory_reclaim *how, uint64_t scan)
+static uint64_t anon_part(
+	const struct memory *m, const struct memory_reclaim *how, uint64_t scan, bool equal)
 {
 	uint64_t file = m->sums[MEMORY_INACTIVE_FILE] + m->sums[MEMORY_ACTIVE_FILE];
 	uint64_t anon = m->sums[MEMORY_INACTIVE_ANON] + m->sums[MEMORY_ACTIVE_ANON];
 
 	if (m->swapped >= how->swap || !anon)
 		return 0;
-	if (how->priority_0 || !file)
+	if (equal || !file)
 		return page_up((uint64_t)((double)scan * ((double)anon / (double)(anon + file))));
 	/* Enough inactive page cache: anonymous memory is left alone. */
 	if (!is_low(m->sums[MEMORY_INACTIVE_FILE], m->sums[MEMORY_ACTIVE_FILE]))
@@ -173,18 +176,23 @@ static uint64_t anon_part(const struct memory *m, const struct memory_reclaim *h
 uint64_t memory_reclaim(struct memory *m, struct memory_reclaim *how)
 {
 	uint64_t got = 0, scan, anon, all;
+	bool equal;
 
 	for (unsigned int round = 0; round < ROUNDS_MAX && got < how->bytes; round++) {
 		all = memory_used(m);
 		scan = how->bytes - got;
 		if (scan < COSTS_RECLAIM_BATCH)
 			scan = COSTS_RECLAIM_BATCH;
-		scan = min_u64(scan << (round / 8), all);
+		scan = min_u64(how->scan ? page_up(how->scan) : scan << (round / 8), all);
 		if (!scan)
 			break;
-		anon = min_u64(anon_part(m, how, scan), scan);
+		/* Close to OOM nobody is clever about what falls on whom. */
+		equal = how->priority_0 || (!got && round >= PRIORITIES);
+		anon = min_u64(anon_part(m, how, scan, equal), scan);
 		got += shrink(m, how, true, anon, how->bytes - got);
 		got += shrink(m, how, false, scan - anon, how->bytes - got);
+		if (how->scan)
+			break;
 	}
 	return got;
 }

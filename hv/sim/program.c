@@ -69,10 +69,10 @@ double program_fault(struct guest *guest, struct program *program, unsigned int 
 	part *= (double)cluster;
 	requests = (double)bytes / (part > GUEST_PAGE ? part : (double)GUEST_PAGE);
 	us = requests * program_request_us(guest, cluster, false);
-	guest_disk_use(guest, us, 1);
+	us = guest_disk_use(guest, us, 1);
 	program->majfaults +=
 		bytes < GUEST_PAGE * requests ? bytes / GUEST_PAGE : (uint64_t)(requests + 0.999);
-	return us * guest->disk.slow;
+	return us;
 }
 
 uint64_t program_allocate(struct program *program, struct guest *guest, unsigned int region,
@@ -83,43 +83,36 @@ uint64_t program_allocate(struct program *program, struct guest *guest, unsigned
 	memory_add(&guest->memory, region, got, guest->memory.regions[region].use == MEMORY_ANON,
 		dirty);
 	guest->wanted += bytes - got;
-	program->starved_us = got || !bytes ? 0 : program->starved_us + GUEST_STEP_US;
+	/* While something is being written it waits; the OOM killer comes where nothing helps. */
+	if (got || !bytes || guest->memory.dirty)
+		program->starved_us = 0;
+	else
+		program->starved_us += GUEST_STEP_US;
 	return got;
 }
 
 /* ---- stream ---- */
 
-/* The page cache may hold so much more that is dirty before writers wait. */
-static uint64_t dirty_room(const struct guest *guest)
-{
-	const struct memory *m = &guest->memory;
-	uint64_t usable =
-		free_memory(guest) + m->sums[MEMORY_INACTIVE_FILE] + m->sums[MEMORY_ACTIVE_FILE];
-
-	return sub(usable * COSTS_DIRTY_PERCENT / 100, m->dirty);
-}
-
 static void stream_step(struct program *p, struct guest *guest, double us)
 {
-	double left = (double)p->params.bytes - p->done, wait;
+	double left = (double)p->params.bytes - p->done, wait = 0;
 	uint64_t bytes = (uint64_t)(COSTS_WRITE_BYTES_PER_S * us / GUEST_US_PER_S);
 
 	if (!p->params.write) {
 		wait = program_request_us(guest, COSTS_READAHEAD, true);
-		bytes = (uint64_t)(COSTS_READAHEAD * us / (wait * guest->disk.slow));
+		bytes = (uint64_t)(COSTS_READAHEAD * us / wait);
 		bytes *= p->params.parallel;
 	}
 	bytes = (uint64_t)((double)bytes < left ? (double)bytes : left);
 	p->missing += (double)bytes; /* less than a page is done with what follows */
 	bytes = page_down((uint64_t)p->missing);
 	if (p->params.write)
-		bytes = min_u64(bytes, page_down(dirty_room(guest)));
+		bytes = min_u64(bytes, page_down(guest_dirty_room(guest)));
 	bytes = program_allocate(p, guest, GUEST_FILES, bytes, p->params.write);
-	if (!p->params.write)
-		guest_disk_use(guest,
-			(double)bytes / COSTS_READAHEAD *
-				program_request_us(guest, COSTS_READAHEAD, true),
-			p->params.parallel);
+	if (!p->params.write && bytes)
+		p->wait_us += guest_disk_use(guest, (double)bytes / COSTS_READAHEAD * wait,
+				      p->params.parallel) -
+			      us;
 	p->missing -= (double)bytes;
 	if (p->missing > COSTS_READAHEAD)
 		p->missing = COSTS_READAHEAD; /* time that it waited is lost */
@@ -177,9 +170,8 @@ static void gzip_step(struct program *p, struct guest *guest, double us)
 	if (missing) {
 		io = (double)missing / COSTS_READAHEAD *
 		     program_request_us(guest, COSTS_READAHEAD, true);
-		guest_disk_use(guest, io, 1);
 		/* What is read ahead is read while it computes. */
-		io *= guest->disk.slow;
+		io = guest_disk_use(guest, io, 1);
 		p->wait_us += io > us ? io - us : 0;
 	}
 	p->starved_us = 0;

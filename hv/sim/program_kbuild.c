@@ -52,9 +52,8 @@ static void job_start(struct program *p, struct guest *guest, struct program_job
 		.region = memory_region_new(&guest->memory, MEMORY_ANON),
 		.peak = page_down(program_draw(p, PEAK_LEAST, PEAK_MOST)),
 		.cpu_us = (double)program_draw(p, CPU_US_LEAST, CPU_US_MOST),
-		.wait_us = us * guest->disk.slow,
+		.wait_us = guest_disk_use(guest, us, 1),
 	};
-	guest_disk_use(guest, us, 1);
 	p->begun_jobs++;
 	program_allocate(p, guest, GUEST_FILES, READ_BYTES, false);
 }
@@ -97,11 +96,12 @@ bool kbuild_step(struct program *p, struct guest *guest, double us)
 	for (unsigned int i = 0; i < p->params.parallel; i++) {
 		struct program_job *job = &p->jobs[i];
 
-		if (!job->runs && p->begun_jobs < p->params.times)
+		busy |= job->runs || p->begun_jobs < p->params.times;
+		/* Whose object does not fit with what is dirty waits before it exits. */
+		if (!job->runs && p->begun_jobs < p->params.times && guest_dirty_room(guest))
 			job_start(p, guest, job);
 		if (!job->runs)
 			continue;
-		busy = true;
 		job_step(p, guest, job, us);
 	}
 	return busy;
