@@ -56,7 +56,7 @@ uint64_t guest_majfaults(const struct guest *guest)
 	uint64_t sum = 0;
 
 	for (unsigned int i = 0; i < guest->nr_programs; i++)
-		sum += guest->programs[i].majfaults;
+		sum += (uint64_t)guest->programs[i].faults;
 	return sum;
 }
 
@@ -87,7 +87,7 @@ static bool runs(const struct guest *guest)
 
 void guest_init(struct guest *guest, const struct guest_params *params)
 {
-	*guest = (struct guest){ .params = *params };
+	*guest = (struct guest){ .params = *params, .disk = { .rate = 1 } };
 	memory_init(&guest->memory);
 	for (unsigned int i = 0; i < GUEST_REGIONS; i++)
 		memory_region_new(&guest->memory, region_uses[i]);

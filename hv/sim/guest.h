@@ -100,14 +100,14 @@ struct guest_stats {
 #define GUEST_PROGRAMS_MAX 4
 
 /*
- * The disk that all guests of a host share, first come, first served. Before a step the host says
- * how it is (backlog, mixed), the guest then what it asked of it.
+ * The disk that all guests of a host share in equal parts: a stream is one who waits for it. Before
+ * a step the host says what a stream gets, and the guest then how many of them it had.
  */
 struct guest_disk {
-	double backlog_us;    /* what was asked of it before: its work for so long */
-	double busy_us;	      /* of its time, asked for by this guest since the host looked */
-	unsigned int streams; /* requests in flight in the last step */
-	bool mixed; /* others are at it as well: what is read in order is not, for the disk */
+	double rate;	      /* of the disk's time, for one stream: 1 where it is alone */
+	bool mixed;	      /* what is read in order is not, for the disk: others are at it */
+	unsigned int streams; /* in the last step */
+	double write_us; /* of its time, for what was swapped out or paged out and not written */
 };
 
 struct guest {

@@ -34,8 +34,7 @@ static inline uint64_t mul_div(uint64_t a, uint64_t b, uint64_t c)
 /* What the host finds idle; of it it swaps first. */
 static inline uint64_t idle_touched(const struct guest *guest)
 {
-	return guest->memory.sums[MEMORY_INACTIVE_ANON] + guest->memory.sums[MEMORY_INACTIVE_FILE] +
-	       guest->kinds[GUEST_FREE];
+	return memory_idle(&guest->memory) + guest->kinds[GUEST_FREE];
 }
 
 static inline uint64_t free_memory(const struct guest *guest)
@@ -55,7 +54,10 @@ uint64_t guest_room(struct guest *guest, uint64_t bytes);
 uint64_t guest_give_back(struct guest *guest, unsigned int region, uint64_t bytes);
 /* The page cache may hold so much more that is dirty before writers wait. */
 uint64_t guest_dirty_room(const struct guest *guest);
-/* So much of the disk's time is asked for, by so many at once; returns how long that takes. */
-double guest_disk_use(struct guest *guest, double us, unsigned int streams);
+/*
+ * A stream waits for the disk's time in *wait_us, for at most us; what it has waited for is done.
+ * Returns what is left of us.
+ */
+double guest_disk_wait(struct guest *guest, double *wait_us, double us);
 
 #endif

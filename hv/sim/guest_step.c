@@ -9,12 +9,7 @@
 /* What is dirty is written after that long: vm.dirty_expire_centisecs. */
 #define DIRTY_EXPIRE_US (30 * GUEST_US_PER_S)
 /* The flusher writes so much of a file before it turns to another: MAX_WRITEBACK_PAGES. */
-/* The flusher keeps the disk so busy in advance, and no more. */
-#define FLUSH_BACKLOG_US (2 * GUEST_STEP_US)
-/* Reads come first for so long: write_expire of the deadline scheduler is 5 s, read_expire 0.5 s.
- */
-#define URGENT_BACKLOG_US (GUEST_US_PER_S / 2)
-#define WRITE_BATCH	  (1024 * GUEST_PAGE)
+#define WRITE_BATCH (1024 * GUEST_PAGE)
 
 /* ---- memory from kind to kind ---- */
 
@@ -31,13 +26,28 @@ static void leaves_idle(struct guest *guest, uint64_t idle, uint64_t bytes, bool
 		guest->host_faults += back;
 }
 
-double guest_disk_use(struct guest *guest, double us, unsigned int streams)
+double guest_disk_wait(struct guest *guest, double *wait_us, double us)
 {
-	if (us <= 0)
+	double most = us * guest->disk.rate;
+
+	if (*wait_us <= 0)
+		return us;
+	guest->disk.streams++;
+	if (*wait_us >= most) {
+		*wait_us -= most;
 		return 0;
-	guest->disk.busy_us += us;
-	guest->disk.streams += streams;
-	return us + guest->disk.backlog_us;
+	}
+	us -= *wait_us / guest->disk.rate;
+	*wait_us = 0;
+	return us;
+}
+
+/* The elevator puts together what is written of one file. */
+static double write_us_per_byte(const struct guest *guest)
+{
+	double us = (double)GUEST_US_PER_S / COSTS_DISK_BYTES_PER_S;
+
+	return guest->disk.mixed ? us + (double)COSTS_SEEK_US / WRITE_BATCH : us;
 }
 
 /* The guest's kernel frees at most so much; it is on no list then, and the caller's. */
@@ -51,7 +61,7 @@ static uint64_t evict(struct guest *guest, uint64_t bytes)
 	got = memory_reclaim(&guest->memory, &how);
 	leaves_idle(guest, idle, how.file, false);
 	leaves_idle(guest, sub(idle, how.file), how.anon, true);
-	guest_disk_use(guest, (double)how.anon * GUEST_US_PER_S / COSTS_DISK_BYTES_PER_S, 1);
+	guest->disk.write_us += (double)how.anon * GUEST_US_PER_S / COSTS_DISK_BYTES_PER_S;
 	return got;
 }
 
@@ -64,16 +74,10 @@ uint64_t guest_shrink(struct guest *guest, struct memory_reclaim *how)
 	leaves_idle(guest, idle, how->file, false);
 	leaves_idle(guest, sub(idle, how->file), how->anon, true);
 	guest->kinds[GUEST_UNTOUCHED] += got;
-	guest_disk_use(guest, (double)how->anon * GUEST_US_PER_S / COSTS_DISK_BYTES_PER_S, 1);
-	/* Written a few pages at a time, in between what the flusher writes; and it is waited for.
-	 */
+	guest->disk.write_us += (double)how->anon * GUEST_US_PER_S / COSTS_DISK_BYTES_PER_S;
+	/* At priority 0 what is dirty is written at once, and waited for. */
 	pageouts = guest->memory.pageouts - pageouts;
-	if (pageouts) {
-		double us = (double)pageouts / COSTS_RECLAIM_BATCH * COSTS_SEEK_US +
-			    (double)pageouts * GUEST_US_PER_S / COSTS_DISK_BYTES_PER_S;
-
-		guest->stall_us += guest_disk_use(guest, us, 1);
-	}
+	guest->stall_us += (double)pageouts * write_us_per_byte(guest);
 	guest->quiet = false;
 	return got;
 }
@@ -98,12 +102,10 @@ uint64_t guest_room(struct guest *guest, uint64_t bytes)
 
 uint64_t guest_give_back(struct guest *guest, unsigned int region, uint64_t bytes)
 {
-	uint64_t idle = idle_touched(guest), before = guest->memory.sums[MEMORY_INACTIVE_ANON] +
-						      guest->memory.sums[MEMORY_INACTIVE_FILE];
+	uint64_t idle = idle_touched(guest), before = memory_idle(&guest->memory), after;
 	uint64_t got = memory_remove(&guest->memory, region, bytes);
-	uint64_t after =
-		guest->memory.sums[MEMORY_INACTIVE_ANON] + guest->memory.sums[MEMORY_INACTIVE_FILE];
 
+	after = memory_idle(&guest->memory);
 	leaves_idle(guest, idle, before - after, false);
 	guest->kinds[GUEST_FREE] += got;
 	return got;
@@ -173,9 +175,7 @@ static bool hot_step(struct guest *guest, enum guest_region region)
 /* What the host swapped out of what is in use comes back at the disk's speed, and is waited for. */
 static bool host_swap_step(struct guest *guest)
 {
-	uint64_t in_use = guest->kinds[GUEST_FIXED] + guest->memory.sums[MEMORY_ACTIVE_ANON] +
-			  guest->memory.sums[MEMORY_ACTIVE_FILE];
-	uint64_t bytes = sub(guest->host_swapped, guest_usage(guest) - in_use);
+	uint64_t bytes = sub(guest->host_swapped, idle_touched(guest));
 	double us;
 
 	bytes = min_u64(bytes, page_down(guest->params.disk * GUEST_STEP_US / GUEST_US_PER_S));
@@ -184,9 +184,10 @@ static bool host_swap_step(struct guest *guest)
 	guest->host_swapped -= bytes;
 	guest->host_faults += bytes;
 	us = (double)bytes / COSTS_SWAP_CLUSTER * COSTS_SEEK_US;
-	us = guest_disk_use(guest, us, 1);
 	if (guest->nr_programs)
 		guest->stall_us += us;
+	else
+		guest->disk.write_us += us;
 	return true;
 }
 
@@ -206,26 +207,24 @@ static bool flush_step(struct guest *guest)
 {
 	struct memory *m = &guest->memory;
 	bool urgent = m->met_dirty || !guest_dirty_room(guest);
-	double us = GUEST_STEP_US, per_byte;
+	double us = GUEST_STEP_US, wait;
 
+	if (guest->disk.write_us > 0)
+		us = guest_disk_wait(guest, &guest->disk.write_us, us);
 	if (!m->dirty) {
 		guest->dirty_since = 0;
 		m->met_dirty = false;
-		return false;
+		return guest->disk.write_us > 0;
 	}
 	if (!guest->dirty_since)
 		guest->dirty_since = guest->clock;
 	if (m->dirty < dirtyable(guest) * COSTS_DIRTY_BACKGROUND_PERCENT / 100 && !urgent &&
 		guest->clock - guest->dirty_since < DIRTY_EXPIRE_US)
 		return true;
-	/* Who reads waits for it, who writes does not: those go first, for a while. */
-	if (guest->disk.backlog_us > (urgent ? URGENT_BACKLOG_US : FLUSH_BACKLOG_US))
-		return true;
-	per_byte = (double)GUEST_US_PER_S / COSTS_DISK_BYTES_PER_S;
-	if (guest->disk.mixed)
-		per_byte += (double)COSTS_SEEK_US / WRITE_BATCH;
-	us = memory_write(m, page_down((uint64_t)(us / per_byte))) * per_byte;
-	guest_disk_use(guest, us, 1);
+	wait = us * guest->disk.rate;
+	wait = (double)memory_write(m, page_down((uint64_t)(wait / write_us_per_byte(guest)))) *
+	       write_us_per_byte(guest);
+	guest_disk_wait(guest, &wait, us);
 	return true;
 }
 
@@ -337,7 +336,7 @@ bool guest_step(struct guest *guest, uint64_t now)
 
 	for (unsigned int i = 0; i < guest->nr_programs; i++)
 		moved |= program_step(&guest->programs[i], guest);
-	guest->stall_us = guest->stall_us > GUEST_STEP_US ? guest->stall_us - GUEST_STEP_US : 0;
+	guest_disk_wait(guest, &guest->stall_us, GUEST_STEP_US);
 	moved |= hot_step(guest, GUEST_HOT_FILES);
 	moved |= hot_step(guest, GUEST_HOT);
 	moved |= host_swap_step(guest);

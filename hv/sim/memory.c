@@ -44,6 +44,17 @@ uint64_t memory_used(const struct memory *m)
 	return sum;
 }
 
+uint64_t memory_idle(const struct memory *m)
+{
+	uint64_t active = m->sums[MEMORY_ACTIVE_ANON], still = 0;
+
+	for (unsigned int i = 0; i < MEMORY_REGIONS; i++)
+		still += m->regions[i].still ? m->regions[i].resident : 0;
+	/* It came onto the active list, and leaves it first. */
+	return m->sums[MEMORY_INACTIVE_ANON] + m->sums[MEMORY_INACTIVE_FILE] +
+	       (still < active ? still : active);
+}
+
 double memory_clock(const struct memory *m, unsigned int region)
 {
 	return m->regions[region].clock + m->regions[region].rate * m->now;
@@ -294,6 +305,7 @@ uint64_t memory_forget(struct memory *m, unsigned int region, uint64_t bytes)
 
 	bytes = bytes < r->out ? bytes : r->out;
 	r->out -= bytes;
+	r->fresh = r->fresh < r->out ? r->fresh : r->out;
 	if (r->use == MEMORY_ANON)
 		m->swapped -= bytes;
 	return bytes;
@@ -320,11 +332,14 @@ double memory_missing(const struct memory *m, unsigned int region, double touche
 
 void memory_fault_in(struct memory *m, unsigned int region, uint64_t bytes)
 {
+	struct memory_region *r = &m->regions[region];
 	bool anon = is_anon(m, region);
-	uint64_t came = memory_forget(m, region, bytes);
+	uint64_t first = bytes < r->fresh ? bytes : r->fresh, came;
 
+	r->fresh -= first;
+	came = memory_forget(m, region, bytes);
 	if (!anon)
-		m->refaults += came;
+		m->refaults += came - first;
 	memory_add(m, region, came, anon, false);
 }
 

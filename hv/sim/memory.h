@@ -50,6 +50,8 @@ struct memory_region {
 	uint64_t size;		/* of a cyclic file */
 	uint64_t position;	/* where the next read of a cyclic file begins */
 	uint64_t resident, out; /* out: evicted, and missed when they are touched */
+	uint64_t fresh;		/* of out: never read yet, whole files */
+	bool still;		/* nobody touches it: idle, whatever list it is on */
 	double clock;		/* touches of each page so far, at the time `since` */
 	double rate;		/* touches a second that go on by themselves */
 };
@@ -83,6 +85,9 @@ unsigned int memory_region_new(struct memory *m, enum memory_use use);
 uint64_t memory_region_drop(struct memory *m, unsigned int region);
 
 uint64_t memory_used(const struct memory *m); /* on the four lists */
+
+/* Of it, what nobody touches, as far as a host can see. */
+uint64_t memory_idle(const struct memory *m);
 
 /* New pages, for which the caller has room. active: as if they had been touched for long. */
 void memory_add(struct memory *m, unsigned int region, uint64_t bytes, bool active, bool dirty);

@@ -13,6 +13,8 @@
 #define EATER_NAP_US GUEST_US_PER_S
 /* Who got none of the memory that it asked for during so long meets the OOM killer. */
 #define OOM_AFTER_US GUEST_US_PER_S
+/* Reclaim goes on while what it wrote is no further behind; as congestion_wait() does. */
+#define WRITES_US (GUEST_US_PER_S / 10)
 /* A working set changes its size so often. */
 #define SET_STEP_US GUEST_US_PER_S
 
@@ -53,7 +55,7 @@ double program_fault(struct guest *guest, struct program *program, unsigned int 
 	struct memory_region *r = &m->regions[region];
 	uint64_t cluster = r->use == MEMORY_ANON ? COSTS_SWAP_CLUSTER : COSTS_READAHEAD;
 	double part = (double)r->out / (double)(r->out + r->resident + 1), requests, us;
-	uint64_t bytes, room;
+	uint64_t bytes, room, first;
 
 	*missing += memory_missing(m, region, touches);
 	memory_touch(m, region, touches);
@@ -61,17 +63,20 @@ double program_fault(struct guest *guest, struct program *program, unsigned int 
 	if (!bytes)
 		return 0;
 	*missing -= (double)bytes;
+	first = min_u64(bytes, r->fresh);
 	room = guest_room(guest, bytes);
 	memory_fault_in(m, region, room);
 	if (r->use == MEMORY_ANON)
 		guest->swap_in += room;
-	/* Of the pages that one read brings, those that were out are of use. */
-	part *= (double)cluster;
-	requests = (double)bytes / (part > GUEST_PAGE ? part : (double)GUEST_PAGE);
+	/*
+	 * Of the pages that one read of a file brings, those that were out are of use; at first
+	 * all. Swap holds next to each other what was swapped out together.
+	 */
+	part = r->use == MEMORY_ANON ? (double)cluster : part * (double)cluster;
+	requests = (double)(bytes - first) / (part > GUEST_PAGE ? part : (double)GUEST_PAGE) +
+		   (double)first / (double)cluster;
 	us = requests * program_request_us(guest, cluster, false);
-	us = guest_disk_use(guest, us, 1);
-	program->majfaults +=
-		bytes < GUEST_PAGE * requests ? bytes / GUEST_PAGE : (uint64_t)(requests + 0.999);
+	program->faults += requests;
 	return us;
 }
 
@@ -95,13 +100,15 @@ uint64_t program_allocate(struct program *program, struct guest *guest, unsigned
 
 static void stream_step(struct program *p, struct guest *guest, double us)
 {
-	double left = (double)p->params.bytes - p->done, wait = 0;
+	double left = (double)p->params.bytes - p->done;
 	uint64_t bytes = (uint64_t)(COSTS_WRITE_BYTES_PER_S * us / GUEST_US_PER_S);
 
 	if (!p->params.write) {
-		wait = program_request_us(guest, COSTS_READAHEAD, true);
-		bytes = (uint64_t)(COSTS_READAHEAD * us / wait);
-		bytes *= p->params.parallel;
+		double share = us * guest->disk.rate * p->params.parallel;
+
+		bytes = (uint64_t)(COSTS_READAHEAD * share /
+				   program_request_us(guest, COSTS_READAHEAD, true));
+		guest->disk.streams += p->params.parallel;
 	}
 	bytes = (uint64_t)((double)bytes < left ? (double)bytes : left);
 	p->missing += (double)bytes; /* less than a page is done with what follows */
@@ -109,10 +116,6 @@ static void stream_step(struct program *p, struct guest *guest, double us)
 	if (p->params.write)
 		bytes = min_u64(bytes, page_down(guest_dirty_room(guest)));
 	bytes = program_allocate(p, guest, GUEST_FILES, bytes, p->params.write);
-	if (!p->params.write && bytes)
-		p->wait_us += guest_disk_use(guest, (double)bytes / COSTS_READAHEAD * wait,
-				      p->params.parallel) -
-			      us;
 	p->missing -= (double)bytes;
 	if (p->missing > COSTS_READAHEAD)
 		p->missing = COSTS_READAHEAD; /* time that it waited is lost */
@@ -171,8 +174,8 @@ static void gzip_step(struct program *p, struct guest *guest, double us)
 		io = (double)missing / COSTS_READAHEAD *
 		     program_request_us(guest, COSTS_READAHEAD, true);
 		/* What is read ahead is read while it computes. */
-		io = guest_disk_use(guest, io, 1);
-		p->wait_us += io > us ? io - us : 0;
+		guest_disk_wait(guest, &io, us);
+		p->wait_us += io;
 	}
 	p->starved_us = 0;
 	memory_read(&guest->memory, p->region, bytes);
@@ -250,6 +253,8 @@ void program_start(struct program *p, struct guest *guest, const struct program_
 		p->region = memory_region_new(m, MEMORY_ANON);
 		if (params->type != PROGRAM_MEM_EATER)
 			m->regions[p->region].rate = GUEST_HOT_TOUCHES_PER_S;
+		else
+			m->regions[p->region].still = true;
 		break;
 	case PROGRAM_GZIP:
 		p->region = memory_region_new(m, MEMORY_CYCLIC);
@@ -264,7 +269,7 @@ void program_start(struct program *p, struct guest *guest, const struct program_
 
 bool program_step(struct program *p, struct guest *guest)
 {
-	double us = GUEST_STEP_US, waits = p->wait_us + guest->stall_us;
+	double us = GUEST_STEP_US;
 
 	if (p->ended)
 		return false;
@@ -274,12 +279,12 @@ bool program_step(struct program *p, struct guest *guest)
 		program_end(p, guest);
 		return true;
 	}
-	if (waits >= us) {
-		p->wait_us -= p->wait_us < us ? p->wait_us : us;
+	/* Who needs memory waits for what reclaim waits for. */
+	if (guest->stall_us > 0 || guest->disk.write_us > WRITES_US)
 		return true;
-	}
-	p->wait_us = 0;
-	us -= waits;
+	us = guest_disk_wait(guest, &p->wait_us, us);
+	if (us <= 0)
+		return true;
 	switch (p->params.type) {
 	case PROGRAM_STREAM:
 		stream_step(p, guest, us);

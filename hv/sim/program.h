@@ -49,7 +49,8 @@ struct program_params {
 	unsigned int parallel; /* streams, jobs */
 	unsigned int
 		times; /* gzip: runs that are measured, after one that is not; kbuild: objects */
-	bool write;    /* a stream that writes */
+	unsigned int cpus;  /* kbuild: processors; 0: one for each job */
+	bool write;	    /* a stream that writes */
 	uint64_t period_us; /* diurnal: a day */
 	uint64_t seed;
 	const struct program_point *points; /* borrowed */
@@ -62,7 +63,7 @@ struct program_job {
 	unsigned int region;
 	uint64_t peak, has;	/* anonymous memory */
 	double cpu_us, done_us; /* of its processor's time */
-	double wait_us;		/* for the disk, still */
+	double wait_us;		/* of the disk's time, still */
 	double missing;		/* bytes it touched that were out, not yet faulted in */
 };
 
@@ -78,7 +79,7 @@ struct program {
 	uint64_t random;
 	struct program_job jobs[PROGRAM_JOBS_MAX];
 	unsigned int begun_jobs;
-	uint64_t majfaults; /* waited for the disk because of a page */
+	double faults; /* major ones: reads of the disk that a touched page waited for */
 };
 
 void program_start(

@@ -38,7 +38,7 @@ void kbuild_start(struct program *p, struct guest *guest)
 
 	p->region = memory_region_new(m, MEMORY_MAPPED);
 	/* On a freshly unpacked tree with nothing cached: all of it comes from the disk. */
-	m->regions[p->region].out = SHARED;
+	m->regions[p->region].out = m->regions[p->region].fresh = SHARED;
 	if (p->params.parallel > PROGRAM_JOBS_MAX)
 		p->params.parallel = PROGRAM_JOBS_MAX;
 }
@@ -52,7 +52,7 @@ static void job_start(struct program *p, struct guest *guest, struct program_job
 		.region = memory_region_new(&guest->memory, MEMORY_ANON),
 		.peak = page_down(program_draw(p, PEAK_LEAST, PEAK_MOST)),
 		.cpu_us = (double)program_draw(p, CPU_US_LEAST, CPU_US_MOST),
-		.wait_us = guest_disk_use(guest, us, 1),
+		.wait_us = us,
 	};
 	p->begun_jobs++;
 	program_allocate(p, guest, GUEST_FILES, READ_BYTES, false);
@@ -66,17 +66,16 @@ static void job_end(struct program *p, struct guest *guest, struct program_job *
 	p->done++;
 }
 
-/* Runs for at most so much of a processor's time. */
-static void job_step(struct program *p, struct guest *guest, struct program_job *job, double us)
+/* Runs for at most so much time, on its share of the processors. */
+static void job_step(
+	struct program *p, struct guest *guest, struct program_job *job, double us, double share)
 {
 	double s;
 	uint64_t has;
 
-	if (job->wait_us >= us) {
-		job->wait_us -= us;
+	us = guest_disk_wait(guest, &job->wait_us, us) * share;
+	if (us <= 0)
 		return;
-	}
-	us -= job->wait_us;
 	us = us < job->cpu_us - job->done_us ? us : job->cpu_us - job->done_us;
 	s = us / GUEST_US_PER_S;
 	job->done_us += us;
@@ -89,8 +88,19 @@ static void job_step(struct program *p, struct guest *guest, struct program_job 
 		job_end(p, guest, job);
 }
 
+/* What each job that does not wait for the disk has of the processors. */
+static double processors(const struct program *p)
+{
+	unsigned int ready = 0;
+
+	for (unsigned int i = 0; i < p->params.parallel; i++)
+		ready += p->jobs[i].runs && p->jobs[i].wait_us <= 0;
+	return p->params.cpus && ready > p->params.cpus ? (double)p->params.cpus / ready : 1;
+}
+
 bool kbuild_step(struct program *p, struct guest *guest, double us)
 {
+	double share = processors(p);
 	bool busy = false;
 
 	for (unsigned int i = 0; i < p->params.parallel; i++) {
@@ -102,7 +112,7 @@ bool kbuild_step(struct program *p, struct guest *guest, double us)
 			job_start(p, guest, job);
 		if (!job->runs)
 			continue;
-		job_step(p, guest, job, us);
+		job_step(p, guest, job, us, share);
 	}
 	return busy;
 }

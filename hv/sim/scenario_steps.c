@@ -173,7 +173,7 @@ struct workload {
 static const struct workload workloads[] = {
 	{ "stream", PROGRAM_STREAM, 1, false, "stream SIZE [write] [parallel N]" },
 	{ "mem_eater", PROGRAM_MEM_EATER, 1, false, "mem_eater SIZE" },
-	{ "kbuild", PROGRAM_KBUILD, 0, true, "kbuild OBJECTS [parallel N]" },
+	{ "kbuild", PROGRAM_KBUILD, 0, true, "kbuild OBJECTS [parallel N] [cpus N]" },
 	{ "gzip", PROGRAM_GZIP, 1, false, "gzip SIZE [times N]" },
 	{ "diurnal", PROGRAM_DIURNAL, 2, false, "diurnal LOW HIGH [period TIME]" },
 	{ "trace", PROGRAM_TRACE, 0, false, "trace FILE" },
@@ -252,6 +252,8 @@ static void read_workload(struct scenario_loader *loader, const struct workload 
 		else if (!strcmp(word, "parallel") &&
 			 (workload->type == PROGRAM_STREAM || workload->type == PROGRAM_KBUILD))
 			read_number(loader, text, PROGRAM_JOBS_MAX, &program->parallel);
+		else if (!strcmp(word, "cpus") && workload->type == PROGRAM_KBUILD)
+			read_number(loader, text, PROGRAM_JOBS_MAX, &program->cpus);
 		else if (!strcmp(word, "times") && workload->type == PROGRAM_GZIP)
 			read_number(loader, text, 10000, &program->times);
 		else if (!strcmp(word, "period") && workload->type == PROGRAM_DIURNAL)

@@ -199,28 +199,22 @@ static void advance_guests(struct hv *hv, uint64_t to)
 	}
 }
 
-/* The disk that all share works off what it was asked; several at once and nothing is in order. */
+/* All streams have equal parts of the disk; several at once and nothing is in order for it. */
 static void disk_step(struct hv *hv)
 {
-	uint64_t elapsed = hv->now - hv->disk_at;
 	unsigned int streams = 0;
 
-	if (elapsed < GUEST_STEP_US)
+	if (hv->now < hv->disk_at + GUEST_STEP_US)
 		return;
 	hv->disk_at = hv->now;
 	for (struct sim_guest *vm = hv->by_uuid; vm; vm = vm->by_uuid.next) {
-		hv->disk_backlog_us += vm->guest.disk.busy_us;
 		streams += vm->guest.disk.streams;
-		vm->guest.disk.busy_us = 0;
 		vm->guest.disk.streams = 0;
 	}
-	hv->disk_backlog_us -= (double)elapsed;
-	if (hv->disk_backlog_us < 0)
-		hv->disk_backlog_us = 0;
 	if (streams > 1)
 		hv->mixed_until = hv->now + MIXED_US;
 	for (struct sim_guest *vm = hv->by_uuid; vm; vm = vm->by_uuid.next) {
-		vm->guest.disk.backlog_us = hv->disk_backlog_us;
+		vm->guest.disk.rate = streams > 1 ? 1.0 / streams : 1;
 		vm->guest.disk.mixed = hv->now < hv->mixed_until;
 	}
 }
@@ -292,7 +286,7 @@ static uint64_t swap_out(struct hv *hv, uint64_t want, bool hot)
 			&vm->guest, (part + GUEST_PAGE - 1) / GUEST_PAGE * GUEST_PAGE, hot);
 		want -= part < want ? part : want;
 		out += part;
-		vm->guest.disk.busy_us += (double)part * SIM_US_PER_S / COSTS_DISK_BYTES_PER_S;
+		vm->guest.disk.write_us += (double)part * SIM_US_PER_S / COSTS_DISK_BYTES_PER_S;
 	}
 	return out;
 }

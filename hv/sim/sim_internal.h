@@ -52,7 +52,6 @@ struct hv {
 	struct sim_ready *first, **last;
 	uint64_t swapped, swapped_out, beyond, pressure_at;
 	uint64_t disk_at, mixed_until; /* the disk was looked at then; several use it until then */
-	double disk_backlog_us;
 	struct rival_guest *rival_guests; /* room for all */
 	size_t rival_guests_size;
 	bool lost; /* an event could not be kept */
