@@ -17,7 +17,9 @@
 
 /* "86400s,1024GiB" and room for blanks. */
 #define LINE_MAX_BYTES 128
-#define HEADER	       "time,working-set"
+/* Comments and empty lines as well. */
+#define LINES_MAX (2 * PROGRAM_POINTS_MAX)
+#define HEADER	  "time,working-set"
 
 struct reader {
 	const char *path;
@@ -86,7 +88,8 @@ static int take_lines(struct reader *reader, FILE *stream)
 	while (fgets(line, sizeof line, stream)) {
 		size_t length = strcspn(line, "\r\n");
 
-		reader->line++;
+		if (++reader->line > LINES_MAX)
+			return wrong(reader, "more than %d lines", LINES_MAX);
 		if (strlen(line) == sizeof line - 1 && !line[length])
 			return wrong(reader, "the line is too long");
 		line[length] = '\0';

@@ -477,7 +477,11 @@ START_TEST(overcommitted_host_swaps_idle_memory_and_says_so)
 	hv = host(&params);
 	add(hv, "a", 256 * MIB, 150 * MIB);
 	add(hv, "b", 512 * MIB, 0);
-	sim_at(hv, S, "b", &(struct sim_action){ SIM_WORK, GUEST_WORK_HOT, 300 * MIB, 100 * MIB });
+	sim_at(hv, S, "b",
+		&(struct sim_action){ .type = SIM_WORK,
+			.work = GUEST_WORK_HOT,
+			.bytes = 300 * MIB,
+			.rate = 100 * MIB });
 	ck_assert(event_within(hv, HV_EVENT_PRESSURE, 10 * S, &event));
 	sim_advance(hv, 10 * S);
 	sim_host_view(hv, &view);
