@@ -2,7 +2,8 @@
 /*
  * ballast-sim: scenarios on the simulated host, and recordings run again.
  *
- *	run FILE [--format json] [--record FILE] [--quiet]
+ *	run FILE [--policy P] [--seed N] [--format json] [--record FILE] [--plot FILE] [--quiet]
+ *	compare FILE [--seed N] [--format json]
  *	replay FILE [--format json]
  *
  * Exit status: 0 as expected, 1 not (or what was to be read could not be), 2 wrong usage. What run
@@ -21,28 +22,39 @@
 #include "common/output.h"
 #include "hv/record.h"
 #include "hv/replay.h"
+#include "tools/sim_compare.h"
+#include "tools/sim_plot.h"
 #include "tools/sim_report.h"
 
 enum { EXIT_RIGHT = 0, EXIT_WRONG = 1, EXIT_USAGE = 2 };
 
 struct options {
 	bool json, quiet;
-	const char *record;
+	const char *record, *plot;
+	const struct rival *policy; /* NULL: ballast */
+	uint64_t seed;		    /* 0: the scenario's */
 	const char *file;
 };
 
 static void usage(FILE *stream)
 {
-	fputs("Usage: ballast-sim run FILE [--format text|json] [--record FILE] [--quiet]\n"
+	fputs("Usage: ballast-sim run FILE [--policy POLICY] [--seed N] [--format text|json]\n"
+	      "                            [--record FILE] [--plot FILE] [--quiet]\n"
+	      "       ballast-sim compare FILE [--seed N] [--format text|json]\n"
 	      "       ballast-sim replay FILE [--format text|json]\n"
 	      "\n"
 	      "run plays a scenario on a simulated host, in virtual time, and says whether what "
 	      "it\n"
-	      "expects came true. replay runs a recording through the engine again and compares\n"
+	      "expects came true. compare plays it under every policy and puts what the programs\n"
+	      "took side by side. replay runs a recording through the engine again and compares\n"
 	      "every decision.\n"
 	      "\n"
+	      "      --policy POLICY  run: who takes memory: none, global, hammer, ballast\n"
+	      "                       (the default)\n"
+	      "      --seed N         instead of the scenario's\n"
 	      "      --format FORMAT  text (the default) or json\n"
 	      "      --record FILE    run: write down what every tick read and decided\n"
+	      "      --plot FILE      run: a picture (.png, .svg) of every VM over time; gnuplot\n"
 	      "  -q, --quiet          run: only what is not as expected\n"
 	      "  -V, --version\n"
 	      "  -h, --help\n"
@@ -56,6 +68,8 @@ static void usage(FILE *stream)
 struct run {
 	struct report *report;
 	struct record *record;
+	struct plot *plot;
+	const struct scenario *scenario;
 };
 
 static void on_tick(
@@ -89,6 +103,9 @@ static void on_step(void *ctx, uint64_t now)
 	struct run *run = ctx;
 
 	report_step(run->report);
+	if (run->plot)
+		plot_step(run->plot, now);
+	sim_progress("ballast-sim", now, run->scenario->length);
 }
 
 /* A recording is of one daemon, from its start. */
@@ -115,7 +132,7 @@ static int start_record(struct run *run, struct virtual *virtual, const char *pa
 
 static int play(struct scenario *scenario, const struct options *options)
 {
-	struct run run = { 0 };
+	struct run run = { .scenario = scenario };
 	struct virtual_watch watch = { on_tick, on_name, on_log, on_step, &run };
 	struct virtual *virtual = NULL;
 	int r, status = EXIT_WRONG;
@@ -124,6 +141,13 @@ static int play(struct scenario *scenario, const struct options *options)
 	if (r < 0) {
 		fprintf(stderr, "ballast-sim: %s: %s\n", options->file, strerror(-r));
 		goto out;
+	}
+	if (options->plot) {
+		r = plot_new(scenario, virtual, options->plot, &run.plot);
+		if (r < 0) {
+			fprintf(stderr, "ballast-sim: %s: %s\n", options->plot, strerror(-r));
+			goto out;
+		}
 	}
 	r = report_new(
 		scenario, options->file, virtual, options->json || options->quiet, &run.report);
@@ -146,6 +170,8 @@ static int play(struct scenario *scenario, const struct options *options)
 		goto out;
 	}
 	status = report_right(run.report) ? EXIT_RIGHT : EXIT_WRONG;
+	if (run.plot && plot_finish(run.plot) < 0)
+		status = EXIT_WRONG;
 	if (run.record && record_error(run.record) < 0) {
 		fprintf(stderr, "ballast-sim: %s: %s\n", options->record,
 			strerror(-record_error(run.record)));
@@ -155,6 +181,7 @@ out:
 	virtual_free(virtual);
 	record_free(run.record);
 	report_free(run.report);
+	plot_free(run.plot);
 	return status;
 }
 
@@ -171,6 +198,10 @@ static int cmd_run(const struct options *options)
 		free(errors);
 		return EXIT_WRONG;
 	}
+	if (options->policy)
+		scenario->host.rival = options->policy;
+	if (options->seed)
+		scenario->host.seed = options->seed;
 	if (options->record && restarts(scenario)) {
 		fprintf(stderr,
 			"ballast-sim: the daemon is restarted in %s: a recording is of one "
@@ -182,6 +213,11 @@ static int cmd_run(const struct options *options)
 	}
 	scenario_free(scenario);
 	return status;
+}
+
+static int cmd_compare(const struct options *options)
+{
+	return sim_compare(options->file, options->seed, options->json);
 }
 
 /* ---- replay ---- */
@@ -247,7 +283,7 @@ static int cmd_replay(const struct options *options)
 static const struct {
 	const char *name;
 	int (*run)(const struct options *options);
-} commands[] = { { "run", cmd_run }, { "replay", cmd_replay } };
+} commands[] = { { "run", cmd_run }, { "compare", cmd_compare }, { "replay", cmd_replay } };
 
 static int wrong_usage(const char *what, const char *value)
 {
@@ -255,10 +291,21 @@ static int wrong_usage(const char *what, const char *value)
 	return EXIT_USAGE;
 }
 
+static bool read_seed(const char *text, uint64_t *ret_seed)
+{
+	char *end;
+
+	errno = 0;
+	*ret_seed = strtoull(text, &end, 10);
+	return !errno && *text >= '0' && *text <= '9' && !*end && *ret_seed;
+}
+
 static int run(int argc, char **argv)
 {
 	static const struct option longs[] = { { "format", required_argument, NULL, 'f' },
 		{ "record", required_argument, NULL, 'r' }, { "quiet", no_argument, NULL, 'q' },
+		{ "policy", required_argument, NULL, 'p' },
+		{ "seed", required_argument, NULL, 's' }, { "plot", required_argument, NULL, 'P' },
 		{ "version", no_argument, NULL, 'V' }, { "help", no_argument, NULL, 'h' },
 		{ NULL, 0, NULL, 0 } };
 	struct options options = { 0 };
@@ -275,6 +322,18 @@ static int run(int argc, char **argv)
 		case 'r':
 			options.record = optarg;
 			break;
+		case 'p':
+			options.policy = rival_find(optarg);
+			if (!options.policy)
+				return wrong_usage("no such policy: ", optarg);
+			break;
+		case 's':
+			if (!read_seed(optarg, &options.seed))
+				return wrong_usage("a seed is a number from 1 on: ", optarg);
+			break;
+		case 'P':
+			options.plot = optarg;
+			break;
 		case 'q':
 			options.quiet = true;
 			break;
@@ -289,7 +348,7 @@ static int run(int argc, char **argv)
 		}
 	}
 	if (optind == argc)
-		return wrong_usage("run or replay?", "");
+		return wrong_usage("run, compare or replay?", "");
 	command = argv[optind++];
 	if (optind + 1 != argc)
 		return wrong_usage(command, ": one file is needed");

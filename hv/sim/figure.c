@@ -55,11 +55,19 @@ SIM_FIGURE(swapped, r->vm.guest->host_swapped)
 SIM_FIGURE(usable, r->stats.usable)
 SIM_FIGURE(unused, r->stats.unused)
 SIM_FIGURE(cache, r->stats.disk_caches)
-SIM_FIGURE(hot, r->vm.guest->kinds[GUEST_ANON_HOT] + r->vm.guest->kinds[GUEST_CACHE_HOT])
-SIM_FIGURE(idle, r->vm.guest->kinds[GUEST_ANON_IDLE])
+SIM_FIGURE(hot, guest_region(r->vm.guest, GUEST_HOT) + guest_region(r->vm.guest, GUEST_HOT_FILES))
+SIM_FIGURE(idle, guest_region(r->vm.guest, GUEST_IDLE))
 SIM_FIGURE(swap_in, r->vm.guest->swap_in)
-SIM_FIGURE(refaults, r->vm.guest->refaults)
+SIM_FIGURE(refaults, r->vm.guest->memory.refaults)
 SIM_FIGURE(wanted, r->vm.guest->wanted)
+SIM_FIGURE(majfaults, guest_majfaults(r->vm.guest))
+SIM_FIGURE(dirty, r->vm.guest->memory.dirty)
+SIM_FIGURE(swapped_most, r->vm.guest->swapped_most)
+SIM_FIGURE(ooms, r->vm.guest->ooms)
+SIM_FIGURE(inactive_file, r->vm.guest->memory.sums[MEMORY_INACTIVE_FILE])
+SIM_FIGURE(active_file, r->vm.guest->memory.sums[MEMORY_ACTIVE_FILE])
+SIM_FIGURE(inactive_anon, r->vm.guest->memory.sums[MEMORY_INACTIVE_ANON])
+SIM_FIGURE(active_anon, r->vm.guest->memory.sums[MEMORY_ACTIVE_ANON])
 CORE_FIGURE(ceiling, bytes_of(r->core.engine.ceiling))
 CORE_FIGURE(soft_limit, bytes_of(r->core.engine.knobs.soft_limit))
 CORE_FIGURE(min, bytes_of(r->core.engine.knobs.min))
@@ -96,6 +104,17 @@ static bool read_cut(const struct figure_reading *r, int64_t *ret_value)
 	return true;
 }
 
+/* Milliseconds that its first program took; not known before it is over. */
+static bool read_elapsed(const struct figure_reading *r, int64_t *ret_value)
+{
+	uint64_t us = r->simulated && r->vm.guest->nr_programs
+			      ? program_elapsed_us(&r->vm.guest->programs[0])
+			      : 0;
+
+	*ret_value = signed_bytes(us / 1000);
+	return us > 0;
+}
+
 static bool read_swapped_out(const struct figure_reading *r, int64_t *ret_value)
 {
 	*ret_value = signed_bytes(r->host.swapped_out);
@@ -127,7 +146,15 @@ static const struct figure figures[] = {
 	{ "vm", "cache", true, read_cache }, { "vm", "hot", true, read_hot },
 	{ "vm", "idle", true, read_idle }, { "vm", "swap-in", true, read_swap_in },
 	{ "vm", "refaults", true, read_refaults },
-	{ "vm", "wanted", true, read_wanted }, /* by its work, and not there */
+	{ "vm", "wanted", true, read_wanted },		   /* by its work, and not there */
+	{ "vm", "elapsed", false, read_elapsed },	   /* milliseconds, of its first program */
+	{ "vm", "majfaults", false, read_majfaults },	   /* of its programs */
+	{ "vm", "swapped-most", true, read_swapped_most }, /* by guest and host, at one time */
+	{ "vm", "ooms", false, read_ooms }, { "vm", "dirty", true, read_dirty },
+	{ "vm", "inactive-file", true, read_inactive_file },
+	{ "vm", "active-file", true, read_active_file },
+	{ "vm", "inactive-anon", true, read_inactive_anon },
+	{ "vm", "active-anon", true, read_active_anon },
 	/* of the daemon */
 	{ "vm", "ceiling", true, read_ceiling },
 	{ "vm", "cut", true, read_cut }, /* ceiling less target */

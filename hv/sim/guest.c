@@ -43,6 +43,20 @@ uint64_t guest_actual(const struct guest *guest)
 
 	for (unsigned int i = 0; i < GUEST_KIND_NR; i++)
 		sum += guest->kinds[i];
+	return sum + memory_used(&guest->memory);
+}
+
+uint64_t guest_region(const struct guest *guest, enum guest_region region)
+{
+	return guest->memory.regions[region].resident;
+}
+
+uint64_t guest_majfaults(const struct guest *guest)
+{
+	uint64_t sum = 0;
+
+	for (unsigned int i = 0; i < guest->nr_programs; i++)
+		sum += (uint64_t)guest->programs[i].faults;
 	return sum;
 }
 
@@ -61,6 +75,11 @@ uint64_t guest_idle_memory(const struct guest *guest)
 	return sub(idle_touched(guest), guest->host_swapped);
 }
 
+static const enum memory_use region_uses[GUEST_REGIONS] = { [GUEST_HOT] = MEMORY_ANON,
+	[GUEST_IDLE] = MEMORY_ANON,
+	[GUEST_HOT_FILES] = MEMORY_MAPPED,
+	[GUEST_FILES] = MEMORY_ONCE };
+
 static bool runs(const struct guest *guest)
 {
 	return guest->state == GUEST_RUNNING && !guest->stopped;
@@ -68,7 +87,12 @@ static bool runs(const struct guest *guest)
 
 void guest_init(struct guest *guest, const struct guest_params *params)
 {
-	*guest = (struct guest){ .params = *params };
+	*guest = (struct guest){ .params = *params, .disk = { .rate = 1 } };
+	memory_init(&guest->memory);
+	for (unsigned int i = 0; i < GUEST_REGIONS; i++)
+		memory_region_new(&guest->memory, region_uses[i]);
+	guest->memory.regions[GUEST_HOT].rate = guest->memory.regions[GUEST_HOT_FILES].rate =
+		GUEST_HOT_TOUCHES_PER_S;
 	guest->target = params->maximum;
 	guest->driver_at = GUEST_NEVER;
 	guest->quiet = true;
@@ -77,21 +101,20 @@ void guest_init(struct guest *guest, const struct guest_params *params)
 void guest_start(struct guest *guest, uint64_t now, uint64_t driver_us)
 {
 	const struct guest_params *p = &guest->params;
+	const uint64_t used[GUEST_REGIONS] = { p->hot, p->idle, p->cache_hot, p->cache_cold };
 	uint64_t *kinds = guest->kinds, period_us = guest->period_us;
-	uint64_t left = p->maximum;
+	uint64_t left = p->maximum, part;
 
 	guest_init(guest, &guest->params);
-	kinds[GUEST_FIXED] = p->fixed;
-	kinds[GUEST_ANON_HOT] = p->hot;
-	kinds[GUEST_ANON_IDLE] = p->idle;
-	kinds[GUEST_CACHE_HOT] = p->cache_hot;
-	kinds[GUEST_CACHE_COLD] = p->cache_cold;
-	kinds[GUEST_FREE] = p->free;
-	for (unsigned int i = 0; i < GUEST_UNTOUCHED; i++) {
-		kinds[i] = min_u64(page_down(kinds[i]), left);
-		left -= kinds[i];
+	kinds[GUEST_FIXED] = min_u64(page_down(p->fixed), left);
+	left -= kinds[GUEST_FIXED];
+	for (unsigned int i = 0; i < GUEST_REGIONS; i++) {
+		part = min_u64(page_down(used[i]), left);
+		memory_add(&guest->memory, i, part, i == GUEST_HOT || i == GUEST_HOT_FILES, false);
+		left -= part;
 	}
-	kinds[GUEST_UNTOUCHED] = left;
+	kinds[GUEST_FREE] = min_u64(page_down(p->free), left);
+	kinds[GUEST_UNTOUCHED] = left - kinds[GUEST_FREE];
 	guest->state = GUEST_RUNNING;
 	guest->clock = now;
 	guest->quiet = false;
@@ -108,17 +131,25 @@ void guest_off(struct guest *guest)
 
 void guest_reboot(struct guest *guest, uint64_t now, uint64_t driver_us)
 {
+	uint64_t usage = guest_usage(guest), swapped = guest->host_swapped;
+	struct guest old = *guest;
 	uint64_t *kinds = guest->kinds;
-	uint64_t usage = guest_usage(guest);
 
 	/* QEMU frees nothing at a reset: what was touched stays; the balloon's pages are new. */
-	memset(kinds, 0, sizeof guest->kinds);
+	guest_init(guest, &old.params);
+	guest->state = old.state;
+	guest->stopped = old.stopped;
+	guest->clock = old.clock;
+	guest->target = old.target;
+	guest->move_at = old.move_at;
+	guest->period_us = old.period_us;
+	guest->stats = old.stats;
+	guest->told_actual = old.told_actual;
+	guest->told_at = old.told_at;
 	kinds[GUEST_FIXED] = guest->params.fixed;
 	kinds[GUEST_FREE] = sub(usage, guest->params.fixed);
 	kinds[GUEST_UNTOUCHED] = guest->params.maximum - kinds[GUEST_FIXED] - kinds[GUEST_FREE];
-	guest->host_swapped = min_u64(guest->host_swapped, kinds[GUEST_FREE]);
-	guest->swapped_idle = guest->swapped_hot = guest->lost_hot = guest->swap_in = 0;
-	guest->nr_works = 0;
+	guest->host_swapped = min_u64(swapped, kinds[GUEST_FREE]);
 	guest->quiet = false;
 	guest->stats_at = GUEST_NEVER; /* old until the driver is there again */
 	guest->driver_at =
@@ -204,30 +235,62 @@ bool guest_work(struct guest *guest, enum guest_work_type type, uint64_t bytes, 
 	return true;
 }
 
+/* What is there of one region, and what was evicted, is another's. */
+static void becomes(struct guest *guest, enum guest_region from, enum guest_region to)
+{
+	struct memory *m = &guest->memory;
+	uint64_t out = m->regions[from].out;
+
+	memory_add(m, to, memory_remove(m, from, UINT64_MAX), false, false);
+	m->regions[from].out = 0;
+	if (m->regions[to].use == MEMORY_ANON)
+		m->regions[to].out += out;
+}
+
 void guest_idle(struct guest *guest)
 {
-	uint64_t *kinds = guest->kinds;
-
 	guest->nr_works = 0;
-	kinds[GUEST_ANON_IDLE] += kinds[GUEST_ANON_HOT];
-	kinds[GUEST_CACHE_COLD] += kinds[GUEST_CACHE_HOT];
-	kinds[GUEST_ANON_HOT] = kinds[GUEST_CACHE_HOT] = 0;
-	guest->swapped_idle += guest->swapped_hot;
-	guest->swapped_hot = guest->lost_hot = 0;
+	for (unsigned int i = 0; i < guest->nr_programs; i++)
+		program_end(&guest->programs[i], guest);
+	becomes(guest, GUEST_HOT, GUEST_IDLE);
+	becomes(guest, GUEST_HOT_FILES, GUEST_FILES);
 	guest->quiet = false;
 }
 
-uint64_t guest_swap_out(struct guest *guest, uint64_t bytes)
+bool guest_run(struct guest *guest, const struct program_params *params)
 {
-	uint64_t out = page_down(min_u64(bytes, guest_idle_memory(guest)));
+	if (guest->state == GUEST_OFF || guest->nr_programs == GUEST_PROGRAMS_MAX)
+		return false;
+	program_start(&guest->programs[guest->nr_programs++], guest, params);
+	guest->quiet = false;
+	return true;
+}
+
+static void note_swapped(struct guest *guest)
+{
+	uint64_t swapped = guest->host_swapped + guest->memory.swapped;
+
+	if (swapped > guest->swapped_most)
+		guest->swapped_most = swapped;
+}
+
+uint64_t guest_swap_out(struct guest *guest, uint64_t bytes, bool hot)
+{
+	uint64_t most = hot ? sub(guest_resident(guest), guest->kinds[GUEST_FIXED])
+			    : guest_idle_memory(guest);
+	uint64_t out = page_down(min_u64(bytes, most));
 
 	guest->host_swapped += out;
+	if (out)
+		guest->quiet = false;
+	note_swapped(guest);
 	return out;
 }
 
 void guest_stats_now(const struct guest *guest, struct guest_stats *ret_stats)
 {
-	uint64_t cache = guest->kinds[GUEST_CACHE_HOT] + guest->kinds[GUEST_CACHE_COLD];
+	const uint64_t *sums = guest->memory.sums;
+	uint64_t cache = sums[MEMORY_ACTIVE_FILE] + sums[MEMORY_INACTIVE_FILE];
 	uint64_t unused = free_memory(guest), reserve = guest->params.reserve;
 
 	/* usable as MemAvailable: free above the reserve, and the cache less what it lives on. */
@@ -261,6 +324,7 @@ void guest_advance(struct guest *guest, uint64_t now)
 
 	if (!runs(guest)) {
 		guest->clock = now > guest->clock ? now : guest->clock;
+		guest->memory.now = (double)guest->clock / GUEST_US_PER_S;
 		return;
 	}
 	while (guest->clock < now && !guest->quiet) {
@@ -268,7 +332,9 @@ void guest_advance(struct guest *guest, uint64_t now)
 		if (next > now)
 			return;
 		guest->clock = next;
+		guest->memory.now = (double)next / GUEST_US_PER_S;
 		moved = guest_step(guest, next);
+		note_swapped(guest);
 		take_stats(guest);
 		guest->quiet = !moved;
 		assert(guest_actual(guest) <= guest->params.maximum);
@@ -276,6 +342,7 @@ void guest_advance(struct guest *guest, uint64_t now)
 	}
 	if (guest->clock < now) {
 		guest->clock = now;
+		guest->memory.now = (double)now / GUEST_US_PER_S;
 		take_stats(guest);
 	}
 }

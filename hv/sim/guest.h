@@ -3,12 +3,15 @@
  * guest: one simulated guest, its memory and its balloon, in virtual time.
  *
  * As slow, partial and forgetful as real ones were measured: the balloon moves at a finite speed,
- * takes what is free first and then page cache, stops at what the guest can give, is full size
- * again after a reboot and then races to its old target. Pages are not modelled one by one: a
- * guest is a few amounts, by what the memory is used for.
+ * takes what is free first and then what the guest's own reclaim frees, stops at what the guest can
+ * give, is full size again after a reboot and then races to its old target.
  *
- *	actual = sum of all kinds        maximum = actual + what the balloon holds
+ *	actual = fixed + free + untouched + what is on the lists (memory.h)
+ *	maximum = actual + what the balloon holds
  *	usage  = actual - untouched      resident = usage - what the host swapped out
+ *
+ * Memory is used by works (so much, at a rate, without an end to wait for) and by programs
+ * (program.h), which have something to do and take as long as their memory lets them.
  *
  * Pure: no I/O, no clock, no chance (what is drawn is drawn by the caller). Things move on a grid
  * of GUEST_STEP_US, so what happens does not depend on how often guest_advance() is called. The
@@ -20,19 +23,28 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "hv/sim/memory.h"
+#include "hv/sim/program.h"
+
 #define GUEST_PAGE    UINT64_C(4096)
 #define GUEST_STEP_US UINT64_C(10000)
 #define GUEST_NEVER   UINT64_MAX
 
+/* What is on no list. */
 enum guest_kind {
-	GUEST_FIXED,	/* kernel and what never goes */
-	GUEST_ANON_HOT, /* touched all the time */
-	GUEST_ANON_IDLE,
-	GUEST_CACHE_HOT,  /* of files that are read again and again */
-	GUEST_CACHE_COLD, /* of files that were read once; clean */
-	GUEST_FREE,	  /* free in the guest, resident on the host: was used once */
-	GUEST_UNTOUCHED,  /* free in the guest, never touched: costs the host nothing */
+	GUEST_FIXED,	 /* kernel and what never goes */
+	GUEST_FREE,	 /* free in the guest, resident on the host: was used once */
+	GUEST_UNTOUCHED, /* free in the guest, never touched: costs the host nothing */
 	GUEST_KIND_NR,
+};
+
+/* The regions that every guest has, of works and of what it uses at the start. */
+enum guest_region {
+	GUEST_HOT, /* anonymous, touched all the time */
+	GUEST_IDLE,
+	GUEST_HOT_FILES, /* read again and again */
+	GUEST_FILES,	 /* read once; clean */
+	GUEST_REGIONS,
 };
 
 /* How a guest is made; guest_params_default() has the measured figures. */
@@ -85,6 +97,19 @@ struct guest_stats {
 	uint64_t unused, usable, disk_caches, swap_in;
 };
 
+#define GUEST_PROGRAMS_MAX 4
+
+/*
+ * The disk that all guests of a host share in equal parts: a stream is one who waits for it. Before
+ * a step the host says what a stream gets, and the guest then how many of them it had.
+ */
+struct guest_disk {
+	double rate;	      /* of the disk's time, for one stream: 1 where it is alone */
+	bool mixed;	      /* what is read in order is not, for the disk: others are at it */
+	unsigned int streams; /* in the last step */
+	double write_us; /* of its time, for what was swapped out or paged out and not written */
+};
+
 struct guest {
 	struct guest_params params;
 	enum guest_state state;
@@ -92,20 +117,26 @@ struct guest {
 	uint64_t clock; /* moved until here */
 	bool quiet;	/* nothing moves by itself until something is done to it */
 	uint64_t kinds[GUEST_KIND_NR];
-	uint64_t host_swapped;		    /* of usage */
-	uint64_t target;		    /* of actual */
-	uint64_t move_at;		    /* the driver takes a new target up then */
-	uint64_t budget_us;		    /* time that the balloon has not used yet */
-	uint64_t driver_at;		    /* the driver is there from then on; GUEST_NEVER */
-	uint64_t swapped_idle, swapped_hot; /* in its own swap */
-	uint64_t lost_hot;		    /* of its hot files, not in its cache */
+	struct memory memory;
+	uint64_t host_swapped; /* of usage */
+	uint64_t target;       /* of actual */
+	uint64_t move_at;      /* the driver takes a new target up then */
+	uint64_t budget_us;    /* time that the balloon has not used yet */
+	uint64_t driver_at;    /* the driver is there from then on; GUEST_NEVER */
 	uint64_t period_us, stats_at;
 	struct guest_stats stats;
 	uint64_t told_actual, told_at; /* the last balloon event */
 	struct guest_work works[GUEST_WORKS_MAX];
 	unsigned int nr_works;
+	struct program programs[GUEST_PROGRAMS_MAX];
+	unsigned int nr_programs;
+	struct guest_disk disk;
+	double stall_us;      /* that its programs still wait for memory */
+	uint64_t dirty_since; /* the oldest dirty page's, about; 0: there is none */
 	/* Counters, bytes. */
-	uint64_t swap_in, refaults, host_faults, wanted; /* wanted: asked for and not there */
+	uint64_t swap_in, host_faults, wanted; /* wanted: asked for and not there */
+	uint64_t swapped_most;		       /* by itself and by the host, at one time */
+	uint64_t ooms; /* programs that its kernel ended because there was no memory */
 };
 
 /* Off. */
@@ -136,10 +167,18 @@ void guest_set_target(struct guest *guest, uint64_t now, uint64_t target);
 void guest_set_period(struct guest *guest, uint64_t now, uint64_t period_us);
 /* False: GUEST_WORKS_MAX are going on. */
 bool guest_work(struct guest *guest, enum guest_work_type type, uint64_t bytes, uint64_t rate);
-/* Ends all work; what was hot grows idle. */
+/* False: GUEST_PROGRAMS_MAX are going on, or it is off. */
+bool guest_run(struct guest *guest, const struct program_params *params);
+/* Ends all work and all programs; what was hot grows idle. */
 void guest_idle(struct guest *guest);
-/* The host swaps out at most so much, idle memory only; returns how much. */
-uint64_t guest_swap_out(struct guest *guest, uint64_t bytes);
+/*
+ * The host swaps out at most so much, what is idle; with hot what is in use as well, which is back
+ * as soon as the disk lets it. Returns how much.
+ */
+uint64_t guest_swap_out(struct guest *guest, uint64_t bytes, bool hot);
+
+/* Its own kernel frees so much and the host has it at once: what a rival of ballast does. */
+uint64_t guest_shrink(struct guest *guest, struct memory_reclaim *how);
 
 /* True once for each balloon event: at most one a second, the last value always comes. */
 bool guest_take_balloon_event(struct guest *guest, uint64_t now, uint64_t *ret_actual);
@@ -148,6 +187,8 @@ uint64_t guest_actual(const struct guest *guest);
 uint64_t guest_usage(const struct guest *guest);
 uint64_t guest_resident(const struct guest *guest);
 uint64_t guest_idle_memory(const struct guest *guest); /* of usage, not swapped out by the host */
+uint64_t guest_region(const struct guest *guest, enum guest_region region); /* resident in it */
+uint64_t guest_majfaults(const struct guest *guest); /* of all its programs */
 void guest_stats_now(const struct guest *guest, struct guest_stats *ret_stats);
 
 #endif

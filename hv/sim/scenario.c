@@ -11,6 +11,7 @@
 #include "common/nearest.h"
 #include "common/size.h"
 #include "hv/ballastd/config_table.h"
+#include "policy/pages.h"
 
 #define VMS_MAX	    10000
 #define VM_PREFIX   "vm "
@@ -347,7 +348,8 @@ static void take_key(void *ctx, unsigned int line, const char *name, const char 
 	case IN_SCENARIO:
 		if (!scenario_scenario_key(loader, name, text))
 			scenario_wrong(loader,
-				"a scenario has no '%s'; it has a title and a length", name);
+				"a scenario has no '%s'; it has a title, a length and until-done",
+				name);
 		break;
 	case IN_HOST:
 		read_host(loader, name, text);
@@ -461,6 +463,25 @@ static void check_operator(struct scenario_loader *loader)
 	}
 }
 
+/* Who is waited for is there, and has something to do. */
+static void check_until_done(struct scenario_loader *loader)
+{
+	const struct scenario *s = loader->scenario;
+	const char *text = s->until_done;
+	char name[SCENARIO_WORD_MAX];
+	size_t i;
+
+	while (text && scenario_next_word(&text, name)) {
+		for (i = 0; i < s->nr_steps; i++)
+			if (s->steps[i].vm && !strcmp(s->steps[i].vm, name) &&
+				s->steps[i].action.type == SIM_RUN)
+				break;
+		if (i == s->nr_steps)
+			config_errors_add(&loader->errors, loader->path, 0,
+				"until-done: no VM '%s' runs a workload", name);
+	}
+}
+
 static void check_whole(struct scenario_loader *loader)
 {
 	const struct scenario *s = loader->scenario;
@@ -479,6 +500,26 @@ static void check_whole(struct scenario_loader *loader)
 	for (size_t i = 0; i < s->nr_vms; i++)
 		check_vm(loader, &s->vms[i]);
 	check_operator(loader);
+	check_until_done(loader);
+}
+
+/* Rivals of the daemon know of a group its soft limit alone. */
+static int tell_rivals(struct scenario *s)
+{
+	const struct core_config *core = &s->config->core;
+
+	s->groups = calloc(core->nr_groups + 1, sizeof *s->groups);
+	if (!s->groups)
+		return -ENOMEM;
+	for (size_t i = 0; i < core->nr_groups; i++) {
+		uint64_t pages = core->groups[i].knobs.soft_limit;
+
+		s->groups[i] = (struct rival_group){ core->groups[i].path,
+			pages >= PAGES_UNLIMITED ? UINT64_MAX : pages * POLICY_PAGE_SIZE };
+	}
+	s->host.groups = s->groups;
+	s->host.nr_groups = core->nr_groups;
+	return 0;
 }
 
 int scenario_load(const char *path, struct scenario **ret_scenario, char **ret_errors)
@@ -497,6 +538,8 @@ int scenario_load(const char *path, struct scenario **ret_scenario, char **ret_e
 	if (!loader.errors.nr && !loader.errors.no_memory)
 		check_whole(&loader);
 	r = config_errors_finish(&loader.errors, ret_errors);
+	if (r == 0)
+		r = tell_rivals(loader.scenario);
 	if (r < 0)
 		goto out;
 	*ret_scenario = loader.scenario;
@@ -523,12 +566,15 @@ void scenario_free(struct scenario *scenario)
 	}
 	for (size_t i = 0; i < scenario->nr_steps; i++) {
 		free(scenario->steps[i].vm);
+		free(scenario->steps[i].points);
 		free(scenario->steps[i].who);
 	}
 	for (size_t i = 0; i < scenario->nr_expects; i++)
 		expect_clear(&scenario->expects[i]);
 	config_free(scenario->config);
+	free(scenario->groups);
 	free(scenario->title);
+	free(scenario->until_done);
 	free(scenario->vms);
 	free(scenario->steps);
 	free(scenario->expects);

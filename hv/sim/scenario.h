@@ -37,6 +37,7 @@ struct scenario_step {
 		SCENARIO_RELEASE, /* group or VM who gets all back */
 	} type;
 	struct sim_action action;
+	struct program_point *points; /* of a program that action runs; owned */
 	struct fault_rule fault;
 	uint64_t bytes;
 	char *who;
@@ -45,8 +46,11 @@ struct scenario_step {
 struct scenario {
 	char *title;
 	uint64_t length;
+	char *until_done;      /* names of VMs: it ends when the programs of all are over; NULL: at
+				  length */
 	struct config *config; /* of the daemon */
 	struct sim_host host;
+	struct rival_group *groups; /* soft limits, for host; paths are config's */
 	struct scenario_vm *vms;
 	size_t nr_vms;
 	struct scenario_step *steps; /* in the order of the file */

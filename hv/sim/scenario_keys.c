@@ -100,6 +100,7 @@ static const struct key host_keys[] = {
 static const struct key scenario_keys[] = {
 	{ "title", KEY_TEXT, AT(title), 0 },
 	{ "length", KEY_LENGTH, AT(length), 0 },
+	{ "until-done", KEY_TEXT, AT(until_done), 0 },
 };
 
 #undef AT

@@ -4,12 +4,17 @@
 
 #include "hv/sim/scenario_internal.h"
 
+#include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+
+#include "hv/sim/trace.h"
 
 #define NR(array) (sizeof(array) / sizeof((array)[0]))
 /* Where a workload says no rate: 50 MiB a second. */
 #define RATE_DEFAULT UINT64_C(52428800)
+#define DAY_US	     UINT64_C(86400000000)
 
 struct verb {
 	const char *word;
@@ -154,6 +159,143 @@ static void read_fault(
 	step->fault = rule;
 }
 
+/* ---- programs ---- */
+
+/* What stands behind `run WORKLOAD`: sizes in this order, and words with a number or without. */
+struct workload {
+	const char *word;
+	enum program_type type;
+	unsigned int sizes; /* stream SIZE; diurnal LOW HIGH */
+	bool count;	    /* kbuild OBJECTS */
+	const char *usage;
+};
+
+static const struct workload workloads[] = {
+	{ "stream", PROGRAM_STREAM, 1, false, "stream SIZE [write] [parallel N]" },
+	{ "mem_eater", PROGRAM_MEM_EATER, 1, false, "mem_eater SIZE" },
+	{ "kbuild", PROGRAM_KBUILD, 0, true, "kbuild OBJECTS [parallel N] [cpus N]" },
+	{ "gzip", PROGRAM_GZIP, 1, false, "gzip SIZE [times N]" },
+	{ "diurnal", PROGRAM_DIURNAL, 2, false, "diurnal LOW HIGH [period TIME]" },
+	{ "trace", PROGRAM_TRACE, 0, false, "trace FILE" },
+};
+
+static bool read_number(struct scenario_loader *loader, const char **text, unsigned int most,
+	unsigned int *ret_number)
+{
+	char word[SCENARIO_WORD_MAX] = "", *end;
+	unsigned long number;
+
+	scenario_next_word(text, word);
+	number = strtoul(word, &end, 10);
+	if (*word < '0' || *word > '9' || *end || !number || number > most) {
+		scenario_wrong(loader, "'%.40s' is no number from 1 to %u", word, most);
+		return false;
+	}
+	*ret_number = (unsigned int)number;
+	return true;
+}
+
+/* A trace's file stands beside the scenario. */
+static void read_trace(struct scenario_loader *loader, const char *name,
+	struct program_params *program, struct program_point **ret_points)
+{
+	const char *slash = strrchr(loader->path, '/');
+	char why[300], *path;
+	int r;
+
+	if (asprintf(&path, "%.*s%s", slash && *name != '/' ? (int)(slash + 1 - loader->path) : 0,
+		    loader->path, name) < 0) {
+		scenario_out_of_memory(loader);
+		return;
+	}
+	r = trace_load(path, ret_points, &program->nr_points, why, sizeof why);
+	if (r == -ENOMEM)
+		scenario_out_of_memory(loader);
+	else if (r < 0)
+		scenario_wrong(loader, "%s", why);
+	program->points = *ret_points;
+	free(path);
+}
+
+static void read_workload(struct scenario_loader *loader, const struct workload *workload,
+	const char **text, struct program_params *program, struct program_point **ret_points)
+{
+	char word[SCENARIO_WORD_MAX];
+	uint64_t sizes[2] = { 0 };
+
+	program->type = workload->type;
+	program->period_us = DAY_US;
+	program->times = 1;
+	for (unsigned int i = 0; i < workload->sizes; i++) {
+		if (!scenario_next_word(text, word)) {
+			scenario_wrong(loader, "write run %s", workload->usage);
+			return;
+		}
+		if (!scenario_read_size(loader, word, &sizes[i]))
+			return;
+	}
+	program->low = workload->sizes == 2 ? sizes[0] : 0;
+	program->bytes = workload->sizes == 2 ? sizes[1] : sizes[0];
+	if (workload->sizes && (!program->bytes || program->low > program->bytes))
+		scenario_wrong(loader, "write run %s", workload->usage);
+	if (workload->count && !read_number(loader, text, 1000000, &program->times))
+		return;
+	if (workload->type == PROGRAM_TRACE) {
+		if (scenario_next_word(text, word))
+			read_trace(loader, word, program, ret_points);
+		else
+			scenario_wrong(loader, "write run %s", workload->usage);
+	}
+	while (scenario_next_word(text, word)) {
+		if (!strcmp(word, "write") && workload->type == PROGRAM_STREAM)
+			program->write = true;
+		else if (!strcmp(word, "parallel") &&
+			 (workload->type == PROGRAM_STREAM || workload->type == PROGRAM_KBUILD))
+			read_number(loader, text, PROGRAM_JOBS_MAX, &program->parallel);
+		else if (!strcmp(word, "cpus") && workload->type == PROGRAM_KBUILD)
+			read_number(loader, text, PROGRAM_JOBS_MAX, &program->cpus);
+		else if (!strcmp(word, "times") && workload->type == PROGRAM_GZIP)
+			read_number(loader, text, 10000, &program->times);
+		else if (!strcmp(word, "period") && workload->type == PROGRAM_DIURNAL)
+			read_fault_time(loader, text, &program->period_us);
+		else
+			scenario_wrong(
+				loader, "'%s' is too much; write run %s", word, workload->usage);
+	}
+	if (!program->period_us)
+		scenario_wrong(loader, "a period takes some time");
+}
+
+static void read_run(
+	struct scenario_loader *loader, const char *vm, uint64_t time, const char *text)
+{
+	struct sim_action action = { .type = SIM_RUN };
+	struct program_point *points = NULL;
+	const struct workload *workload = NULL;
+	struct scenario_step *step;
+	char word[SCENARIO_WORD_MAX] = "";
+
+	scenario_next_word(&text, word);
+	for (size_t i = 0; i < NR(workloads) && !workload; i++)
+		if (!strcmp(workloads[i].word, word))
+			workload = &workloads[i];
+	if (!workload) {
+		scenario_wrong(loader,
+			"'%s' is no workload; there are stream, mem_eater, kbuild, gzip, diurnal "
+			"and trace",
+			word);
+		return;
+	}
+	read_workload(loader, workload, &text, &action.program, &points);
+	step = scenario_is_wrong(loader) ? NULL : add_step(loader, time, vm);
+	if (!step) {
+		free(points);
+		return;
+	}
+	step->action = action;
+	step->points = points;
+}
+
 void scenario_read_step(
 	struct scenario_loader *loader, const char *vm, uint64_t time, const char *text)
 {
@@ -165,6 +307,10 @@ void scenario_read_step(
 	scenario_next_word(&text, word);
 	if (!strcmp(word, "fault")) {
 		read_fault(loader, vm, time, text);
+		return;
+	}
+	if (!strcmp(word, "run") && vm) {
+		read_run(loader, vm, time, text);
 		return;
 	}
 	for (size_t i = 0; i < NR(verbs) && !verb; i++)

@@ -12,11 +12,15 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "hv/sim/costs.h"
+
 #define MIB (UINT64_C(1) << 20)
 /* Calls that are out at most; far more than one a VM. */
 #define CALLS_MAX 65536
 /* A reboot was seen to be told three times. */
 #define REBOOT_EVENTS 3
+/* Who was at the disk so lately is at it still. */
+#define MIXED_US (100 * 1000)
 
 /* A UUID that is a VM's for ever: FNV-1a of its name. */
 static struct hv_uuid uuid_of(const char *name)
@@ -70,6 +74,13 @@ static void vm_action(struct hv *hv, struct sim_guest *vm, const struct sim_acti
 		if (guest->state != GUEST_OFF)
 			guest_work(guest, action->work, action->bytes, action->rate);
 		break;
+	case SIM_RUN: {
+		struct program_params program = action->program;
+
+		program.seed = sim_draw(hv, 0, UINT64_MAX - 1);
+		guest_run(guest, &program);
+		break;
+	}
 	case SIM_IDLE:
 		guest_idle(guest);
 		break;
@@ -126,7 +137,7 @@ static void vm_action(struct hv *hv, struct sim_guest *vm, const struct sim_acti
 		guest->quiet = false;
 		break;
 	case SIM_SWAP_OUT: {
-		uint64_t out = guest_swap_out(guest, action->bytes);
+		uint64_t out = guest_swap_out(guest, action->bytes, false);
 
 		hv->swapped_out += out;
 		break;
@@ -188,35 +199,122 @@ static void advance_guests(struct hv *hv, uint64_t to)
 	}
 }
 
-/* The host swaps what is idle, in proportion, when more is used than it has. */
+/* All streams have equal parts of the disk; several at once and nothing is in order for it. */
+static void disk_step(struct hv *hv)
+{
+	unsigned int streams = 0;
+
+	if (hv->now < hv->disk_at + GUEST_STEP_US)
+		return;
+	hv->disk_at = hv->now;
+	for (struct sim_guest *vm = hv->by_uuid; vm; vm = vm->by_uuid.next) {
+		streams += vm->guest.disk.streams;
+		vm->guest.disk.streams = 0;
+	}
+	if (streams > 1)
+		hv->mixed_until = hv->now + MIXED_US;
+	for (struct sim_guest *vm = hv->by_uuid; vm; vm = vm->by_uuid.next) {
+		vm->guest.disk.rate = streams > 1 ? 1.0 / streams : 1;
+		vm->guest.disk.mixed = hv->now < hv->mixed_until;
+	}
+}
+
+/* Those whose memory is the host's. */
+static int gather(struct hv *hv, size_t *ret_nr)
+{
+	size_t nr = 0, all = HASH_CNT(by_uuid, hv->by_uuid);
+	struct rival_guest *guests;
+
+	if (all > hv->rival_guests_size) {
+		guests = realloc(hv->rival_guests, all * sizeof *guests);
+		if (!guests)
+			return -ENOMEM;
+		hv->rival_guests = guests;
+		hv->rival_guests_size = all;
+	}
+	for (struct sim_guest *vm = hv->by_uuid; vm; vm = vm->by_uuid.next) {
+		const struct hv_knobs *knobs =
+			vm->metadata.has_soft_limit ? &vm->metadata : &vm->memtune;
+
+		if (vm->guest.state == GUEST_OFF || vm->kinds & HV_KIND_HUGE_PAGES)
+			continue;
+		hv->rival_guests[nr++] = (struct rival_guest){ &vm->guest,
+			knobs->has_soft_limit ? knobs->soft_limit : UINT64_MAX,
+			vm->metadata.group };
+	}
+	*ret_nr = nr;
+	return 0;
+}
+
+/* A kernel's reclaim: whom it leaves without memory waits. */
+static void reclaim_step(struct hv *hv)
+{
+	struct rival_host host = { .groups = hv->host.groups, .nr_groups = hv->host.nr_groups };
+	uint64_t low, high, used = sim_host_used(hv);
+
+	rival_watermarks(hv->host.total, &low, &high);
+	if (used + low <= hv->host.total)
+		return;
+	if (gather(hv, &host.nr_guests) < 0) {
+		hv->lost = true;
+		return;
+	}
+	host.guests = hv->rival_guests;
+	hv->host.rival->reclaim(&host, used + high - hv->host.total);
+	used = sim_host_used(hv);
+	if (used <= hv->host.total)
+		return;
+	if (used - hv->host.total > hv->beyond)
+		hv->beyond = used - hv->host.total;
+	for (size_t i = 0; i < host.nr_guests; i++)
+		if (host.guests[i].guest->stall_us < GUEST_STEP_US)
+			host.guests[i].guest->stall_us += GUEST_STEP_US;
+}
+
+/* At most so much goes to the host's swap, of all guests in proportion; what is idle, or all. */
+static uint64_t swap_out(struct hv *hv, uint64_t want, bool hot)
+{
+	uint64_t all = 0, out = 0, has, part;
+
+	for (struct sim_guest *vm = hv->by_uuid; vm; vm = vm->by_uuid.next)
+		all += hot ? guest_resident(&vm->guest) : guest_idle_memory(&vm->guest);
+	for (struct sim_guest *vm = hv->by_uuid; vm && all && want; vm = vm->by_uuid.next) {
+		has = hot ? guest_resident(&vm->guest) : guest_idle_memory(&vm->guest);
+		part = (uint64_t)((__extension__(unsigned __int128) want * has) / all);
+		all -= has;
+		part = guest_swap_out(
+			&vm->guest, (part + GUEST_PAGE - 1) / GUEST_PAGE * GUEST_PAGE, hot);
+		want -= part < want ? part : want;
+		out += part;
+		vm->guest.disk.write_us += (double)part * SIM_US_PER_S / COSTS_DISK_BYTES_PER_S;
+	}
+	return out;
+}
+
+/* The host swaps when more is used than it has: what is idle, and then whatever there is. */
 static void host_step(struct hv *hv)
 {
 	struct hv_event event = { .type = HV_EVENT_PRESSURE };
-	uint64_t used, over, idle = 0, swapped = 0, want, out = 0;
+	uint64_t used, over, swapped = 0, want, out;
 
+	disk_step(hv);
 	if (!hv->host.total)
 		return;
+	if (hv->host.rival->reclaim) {
+		reclaim_step(hv);
+		return;
+	}
 	used = sim_host_used(hv);
 	if (used <= hv->host.total)
 		return;
 	over = used - hv->host.total;
-	for (struct sim_guest *vm = hv->by_uuid; vm; vm = vm->by_uuid.next) {
-		idle += guest_idle_memory(&vm->guest);
+	for (struct sim_guest *vm = hv->by_uuid; vm; vm = vm->by_uuid.next)
 		swapped += vm->guest.host_swapped;
-	}
 	want = hv->host.swap > swapped ? hv->host.swap - swapped : 0;
 	want = want < over ? want : over;
-	for (struct sim_guest *vm = hv->by_uuid; vm && idle; vm = vm->by_uuid.next) {
-		uint64_t part = (uint64_t)((__extension__(unsigned __int128) want *
-						   guest_idle_memory(&vm->guest)) /
-					   idle);
-
-		idle -= guest_idle_memory(&vm->guest);
-		part = guest_swap_out(
-			&vm->guest, (part + GUEST_PAGE - 1) / GUEST_PAGE * GUEST_PAGE);
-		want -= part < want ? part : want;
-		out += part;
-	}
+	out = swap_out(hv, want, false);
+	if (out < want)
+		out += swap_out(hv, want - out, true);
 	hv->swapped_out += out;
 	if (out < over && over - out > hv->beyond)
 		hv->beyond = over - out;
@@ -283,6 +381,7 @@ void sim_host_default(struct sim_host *ret_host)
 {
 	*ret_host = (struct sim_host){
 		.seed = 1,
+		.rival = rival_find("ballast"),
 		.call_min_us = 2000, /* a balloon call took 2 to 6 ms */
 		.call_max_us = 6000,
 		.boot_min_us = 5 * SIM_US_PER_S, /* the driver was back 5 to 8 s after a reboot */
@@ -334,7 +433,7 @@ static void start_ballooned(struct guest *guest, const struct sim_vm *from)
 		guest->kinds[GUEST_UNTOUCHED] -= left;
 		guest->target = guest->told_actual = guest_actual(guest);
 	}
-	guest_swap_out(guest, from->host_swapped);
+	guest_swap_out(guest, from->host_swapped, false);
 }
 
 int sim_vm_add(struct hv *hv, const struct sim_vm *from)
@@ -487,6 +586,7 @@ static void sim_close(struct hv *hv)
 	}
 	free(hv->heap);
 	free(hv->hung);
+	free(hv->rival_guests);
 	free(hv);
 }
 

@@ -21,6 +21,7 @@
 
 #include "hv/hv.h"
 #include "hv/sim/guest.h"
+#include "hv/sim/rival.h"
 
 extern const struct hv_backend hv_sim;
 
@@ -32,6 +33,9 @@ struct sim_host {
 	uint64_t seed;
 	uint64_t call_min_us, call_max_us; /* what a call takes */
 	uint64_t boot_min_us, boot_max_us; /* from a start or reboot to the balloon driver */
+	const struct rival *rival;	   /* who takes memory when it runs short */
+	const struct rival_group *groups;  /* borrowed; for rivals that know groups */
+	size_t nr_groups;
 };
 
 void sim_host_default(struct sim_host *ret_host);
@@ -61,6 +65,7 @@ int sim_vm_add(struct hv *hv, const struct sim_vm *vm);
 
 enum sim_action_type {
 	SIM_WORK, /* work, bytes, rate */
+	SIM_RUN,  /* program; its seed is drawn */
 	SIM_IDLE, /* ends all work */
 	SIM_PAUSE,
 	SIM_RESUME,
@@ -95,6 +100,7 @@ struct sim_action {
 	enum sim_action_type type;
 	enum guest_work_type work;
 	uint64_t bytes, rate;
+	struct program_params program; /* what it points to is borrowed */
 };
 
 /* Does it at that time. -ENOENT: no such VM; -EINVAL: the time is past; -ENOMEM. */

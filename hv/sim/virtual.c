@@ -118,6 +118,7 @@ int virtual_new(
 		virtual->watch = *watch;
 	virtual->backend = fault_table(&hv_sim);
 	virtual->config = scenario->config->core;
+	virtual->config.engine.act &= scenario->host.rival->daemon;
 	virtual->config.log = virtual->watch.log;
 	virtual->config.log_ctx = virtual->watch.ctx;
 	r = virtual->backend.open(
@@ -273,9 +274,35 @@ static uint64_t look(struct virtual *virtual)
 	return next;
 }
 
+/* Whether all that it waits for is over, which it then is itself. */
+static bool is_done(const struct virtual *virtual)
+{
+	const char *text = virtual->scenario->until_done;
+	struct sim_vm_view view;
+	char name[64];
+	size_t length;
+
+	if (!text)
+		return false;
+	while (*(text += strspn(text, " \t"))) {
+		length = strcspn(text, " \t");
+		if (length >= sizeof name)
+			return false;
+		memcpy(name, text, length);
+		name[length] = '\0';
+		text += length;
+		if (sim_vm_view(virtual->sim, name, &view) < 0 || !view.guest->nr_programs)
+			return false;
+		for (unsigned int i = 0; i < view.guest->nr_programs; i++)
+			if (!view.guest->programs[i].ended)
+				return false;
+	}
+	return true;
+}
+
 int virtual_run(struct virtual *virtual)
 {
-	const uint64_t length = virtual->scenario->length;
+	uint64_t length = virtual->scenario->length;
 	uint64_t next, at, same = 0;
 	int r;
 
@@ -292,6 +319,8 @@ int virtual_run(struct virtual *virtual)
 			return r;
 		if (virtual->watch.step)
 			virtual->watch.step(virtual->watch.ctx, virtual->now);
+		if (is_done(virtual))
+			virtual->scenario->length = length = virtual->now;
 		at = look(virtual);
 		next = at < next ? at : next;
 		if (virtual->now >= length)

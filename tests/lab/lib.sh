@@ -80,7 +80,7 @@ packages_of() {
 	case $1 in
 	build)
 		echo gcc make libc6-dev autoconf automake libtool pkg-config xz-utils check libvirt-dev \
-			libxml2-dev libjson-c-dev libinih-dev libsystemd-dev uthash-dev libjsmn-dev scdoc
+			libxml2-dev libjson-c-dev libinih-dev libsystemd-dev uthash-dev libjsmn-dev scdoc gnuplot-nox
 		;;
 	lab)
 		echo libvirt-daemon libvirt-daemon-driver-qemu libvirt-clients qemu-system-x86 jq \

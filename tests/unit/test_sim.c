@@ -123,7 +123,7 @@ START_TEST(balloon_takes_page_cache_slower_than_what_is_free)
 {
 	struct guest free_one = idle_guest(), cached = idle_guest();
 
-	cached.kinds[GUEST_CACHE_COLD] = cached.kinds[GUEST_FREE];
+	memory_add(&cached.memory, GUEST_FILES, cached.kinds[GUEST_FREE], false, false);
 	cached.kinds[GUEST_FREE] = 0;
 	ck_assert_uint_gt(time_to_target(&cached, 128 * MIB), time_to_target(&free_one, 128 * MIB));
 	ck_assert_uint_eq(guest_resident(&cached), 128 * MIB);
@@ -275,7 +275,7 @@ START_TEST(file_cache_thrash_is_invisible_in_the_statistics)
 	guest_advance(&guest, guest.clock + 30 * S);
 	guest_stats_now(&guest, &stats);
 	/* 500,000 to 700,000 file pages refaulted, no swap. */
-	ck_assert_uint_ge(guest.refaults / GUEST_PAGE, 500000);
+	ck_assert_uint_ge(guest.memory.refaults / GUEST_PAGE, 500000);
 	ck_assert_uint_eq(stats.swap_in, 0);
 }
 END_TEST
@@ -334,6 +334,7 @@ START_TEST(what_happens_does_not_depend_on_how_often_it_is_looked_at)
 	guest_advance(&often, 9 * S);
 	guest_advance(&seldom, 9 * S);
 	ck_assert_mem_eq(often.kinds, seldom.kinds, sizeof often.kinds);
+	ck_assert_mem_eq(often.memory.sums, seldom.memory.sums, sizeof often.memory.sums);
 	ck_assert_uint_eq(often.stats.taken_at, seldom.stats.taken_at);
 }
 END_TEST
@@ -476,7 +477,11 @@ START_TEST(overcommitted_host_swaps_idle_memory_and_says_so)
 	hv = host(&params);
 	add(hv, "a", 256 * MIB, 150 * MIB);
 	add(hv, "b", 512 * MIB, 0);
-	sim_at(hv, S, "b", &(struct sim_action){ SIM_WORK, GUEST_WORK_HOT, 300 * MIB, 100 * MIB });
+	sim_at(hv, S, "b",
+		&(struct sim_action){ .type = SIM_WORK,
+			.work = GUEST_WORK_HOT,
+			.bytes = 300 * MIB,
+			.rate = 100 * MIB });
 	ck_assert(event_within(hv, HV_EVENT_PRESSURE, 10 * S, &event));
 	sim_advance(hv, 10 * S);
 	sim_host_view(hv, &view);

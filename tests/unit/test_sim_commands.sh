@@ -79,6 +79,32 @@ check table_does_not_speak_to_the_terminal 0 'e\u009b\u202evil' "$sim" run s.sim
 mapfile -t lines < <(for i in $(seq 33); do echo "[x$i]"; done)
 mistake mistakes_beyond_twenty_are_counted "and 13 more mistakes, which are not shown" "${lines[@]}"
 
+mistake unknown_workload_is_refused "s.sim:4: 'dance' is no workload; there are stream, mem_eater" \
+	"${vm[@]}" "at 1s = run dance 1GiB"
+mistake negative_size_of_a_workload_is_refused "s.sim:4: " "${vm[@]}" "at 1s = run stream -1GiB"
+mistake workload_without_its_size_is_refused "s.sim:4: write run gzip SIZE [times N]" \
+	"${vm[@]}" "at 1s = run gzip"
+mistake workload_with_too_much_is_refused "s.sim:4: 'times' is too much; write run stream" \
+	"${vm[@]}" "at 1s = run stream 1GiB times 3"
+mistake who_is_waited_for_runs_something "until-done: no VM 'web' runs a workload" \
+	"[scenario]" "until-done = web" "${vm[@]}"
+printf '%s\n' "time,working-set" 0s,100MiB 10s,200MiB 30s,100MiB >hole.csv
+mistake trace_with_a_hole_is_refused "hole.csv:4: the trace has a hole: behind 10 s comes 30 s" \
+	"${vm[@]}" "at 1s = run trace hole.csv"
+printf '%s\n' 0s,100MiB 10s,-5MiB >minus.csv
+mistake trace_with_a_negative_size_is_refused "minus.csv:2: " "${vm[@]}" "at 1s = run trace minus.csv"
+mistake trace_that_is_not_there_is_refused "s.sim:4: none.csv: No such file" \
+	"${vm[@]}" "at 1s = run trace none.csv"
+truncate -s 1G huge
+check scenario_of_a_gigabyte_is_refused 1 "huge: is larger than 1 MiB" "$sim" run huge
+mistake trace_of_a_gigabyte_is_refused "s.sim:4: huge:20161: more than 20160 lines" "${vm[@]}" "at 1s = run trace huge"
+printf '%s\n' 0s,100MiB 10s,200MiB 20s,100MiB >good.csv
+printf '%s\n' "${vm[@]}" "at 1s = run trace good.csv" "[expect]" "at 15s = web.active-anon >= 190MiB" \
+	"end = web.elapsed >= 20000" "end = web.ooms == 0" >s.sim
+check working_set_follows_its_trace 0 "held" "$sim" run s.sim
+check policy_that_is_none_is_refused 2 "no such policy: magic" "$sim" run --policy magic s.sim
+check seed_that_is_none_is_refused 2 "a seed is a number from 1 on: x" "$sim" run --seed x s.sim
+check policies_are_put_side_by_side 0 "hammer" "$sim" compare s.sim
 check recording_that_is_none_says_so 1 "s.sim:1: this is no recording of ballast: its header is no JSON" \
 	"$sim" replay s.sim
 check recording_that_is_not_there_says_so 1 "ballast-sim: none: No such file" "$sim" replay none

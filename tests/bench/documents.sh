@@ -1,0 +1,117 @@
+#!/bin/bash
+# SPDX-License-Identifier: LGPL-2.1-or-later
+# shellcheck shell=bash
+# The documents' own experiments on the simulated host: documents/*.sim, each under every policy, and
+# again without limits. A table beside the documents' figures, then NAME VALUE UNIT; each value is
+# ballast's over that of who is named in its row. Medians of SEEDS seeds.
+#
+#	documents.sh [--smoke]      one seed
+#
+# What things cost (hv/sim/costs.h) is not fitted to any of this: its checksum is looked at first.
+set -euo pipefail
+. "$(dirname "$0")/../lab/parts.sh"
+
+HERE=$ROOT/tests/bench/documents
+SEEDS=${SEEDS:-20}
+[ "${1:-}" != --smoke ] || SEEDS=1
+(cd "$ROOT" && sha256sum --status -c "$HERE/costs.sha256") ||
+	die "hv/sim/costs.h is not what it was when the costs were fixed: no figure is comparable"
+
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+
+# results FILE SEED: POLICY VM ELAPSED_US FAULTS SWAPPED of each, - for what is not over.
+results() {
+	"$BUILD/ballast-sim" compare --seed "$2" --format json "$1" | awk -F'[:,]' '
+		{ gsub(/[" ]/, "") }
+		/^policy:/ { policy = $2; elapsed = "-" }
+		/^vm:/ { vm = $2 }
+		/^elapsed_us:/ { elapsed = $2 }
+		/^major_faults:/ { faults = $2 }
+		/^swapped_most_bytes:/ { print policy, vm, elapsed, faults, $2 }'
+}
+
+# play NAME FILE: all seeds, into $work/NAME.
+play() {
+	local seed
+	for ((seed = 1; seed <= SEEDS; seed++)); do
+		results "$2" "$seed"
+	done >"$work/$1"
+	warn "$1"
+}
+
+for file in "$HERE"/*.sim; do
+	name=$(basename "$file" .sim)
+	play "$name" "$file"
+	case $name in
+	gzip_* | stream_groups) continue ;;
+	esac
+	sed '/^soft-limit = /d' "$file" >"$work/$name.none.sim"
+	play "${name}_no_limits" "$work/$name.none.sim"
+done
+
+# The empty groups of the last experiment: ballast alone, the daemon's own processor time is what counts.
+for groups in 500 1000; do
+	{
+		cat "$HERE/stream_groups.sim"
+		for ((i = 1; i <= groups; i++)); do
+			printf '\n[group /empty/%d/%d]\nsoft-limit = 1GiB\n' $((i / 2)) $i
+		done
+	} >"$work/groups.sim"
+	play "stream_groups_$groups" "$work/groups.sim"
+done
+
+# median NAME POLICY VM COLUMN (3 elapsed, 4 faults, 5 swapped; VM all: the sum of all VMs' medians)
+median() {
+	awk -v policy="$2" -v vm="$3" -v column="$4" '
+		$1 == policy && (vm == "all" || $2 == vm) { print ($column == "-" ? "inf" : $column) }' "$work/$1" |
+		sort -g | awk '{ v[NR] = $1 } END { print NR ? v[int((NR + 1) / 2)] : "-" }'
+}
+
+# over A B: A / B.
+over() {
+	awk -v a="$1" -v b="$2" 'BEGIN {
+		if (a == "inf" || a == "-") print (b == "inf" ? "-" : "inf")
+		else if (b == "inf") print 0
+		else if (b + 0 == 0) print (a + 0 == 0 ? 0 : "inf")
+		else printf "%.4f\n", a / b }'
+}
+
+figures=$work/figures
+: >"$figures"
+printf '%-38s %10s %10s %10s  %s\n' figure value bar document 'compared with'
+# row NAME VALUE OP BAR DOCUMENT COMPARATOR
+row() {
+	printf '%-38s %10s %10s %10s  %s\n' "$1" "$2" "$3 $4" "$5" "$6"
+	echo "documents.$1 $2 ratio" >>"$figures"
+}
+
+# ratio NAME VM COLUMN [POLICY COMPARATOR_NAME COMPARATOR_POLICY]
+ratio() {
+	over "$(median "$1" "${4:-ballast}" "$2" "$3")" "$(median "${5:-$1}" "${6:-hammer}" "$2" "$3")"
+}
+
+row gate.kbuild_zero "$(ratio kbuild_zero all 3 hammer kbuild_zero_no_limits hammer)" '1.75..' 7 3.50 \
+	'hammer: limits of 0 over none'
+row gate.gzip_4dd "$(ratio gzip_4dd a 3 global gzip_1dd global)" '>=' 10 28.3 'global: four dd over one'
+row kbuild_zero.elapsed "$(ratio kbuild_zero all 3)" '<=' 0.304 0.304 hammer
+row kbuild_zero.majfaults "$(ratio kbuild_zero all 4)" '<=' 0.029 0.029 hammer
+row kbuild_zero.over_no_limits "$(ratio kbuild_zero all 3 ballast kbuild_zero_no_limits ballast)" '<=' 1.05 1.044 \
+	'ballast without limits'
+row stream_mem_eater.elapsed "$(ratio stream_mem_eater a 3)" '<=' 0.893 0.893 hammer
+row stream_mem_eater.swap "$(ratio stream_mem_eater all 5)" '<=' 0.0024 0.0024 hammer
+row kbuild_mem_eater.elapsed "$(ratio kbuild_mem_eater a 3)" '<=' 0.626 0.626 hammer
+row kbuild_mem_eater.majfaults "$(ratio kbuild_mem_eater a 4)" '<=' 0.012 0.012 hammer
+row kbuild_mem_eater.swap "$(ratio kbuild_mem_eater all 5)" '<=' 0.0069 0.0069 hammer
+row gzip_4dd.elapsed "$(ratio gzip_4dd a 3 ballast gzip_0dd ballast)" '<=' 1.02 1.00 'gzip alone'
+row nested.kbuild.elapsed "$(ratio nested c 3)" '<=' - - hammer
+for name in stream_mem_eater kbuild_mem_eater nested; do
+	row "$name.no_limits.elapsed" "$(ratio "${name}_no_limits" all 3 ballast "${name}_no_limits" global)" '' - - \
+		'global, without limits'
+done
+for groups in 500 1000; do
+	row "stream_groups_$groups.elapsed" \
+		"$(ratio "stream_groups_$groups" a 3 ballast stream_groups ballast)" '<=' 1.05 0.816 'the stream alone'
+done
+echo
+cat "$figures"
