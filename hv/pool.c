@@ -183,13 +183,12 @@ static bool arc_figure(const char *text, const char *name, uint64_t *ret_value)
 
 void pool_add_arc(const char *path, struct hv_host *host)
 {
-	char text[ARCSTATS_MAX];
+	char text[ARCSTATS_MAX] = { 0 };
 	uint64_t size, least, most = host->total - host->available;
 	size_t length = 0;
 
 	if (read_file(path, text, sizeof(text) - 1, &length) < 0)
 		return;
-	text[length] = '\0';
 	if (!arc_figure(text, "size", &size) || !arc_figure(text, "c_min", &least) || size <= least)
 		return;
 	host->available += size - least < most ? size - least : most;

@@ -243,10 +243,16 @@ static size_t sample_told(const struct engine_output *out)
 	return nr;
 }
 
+static uint64_t later(uint64_t us)
+{
+	now += us;
+	return now;
+}
+
 static void tick(size_t nr_samples, bool with_changes, struct engine_output *out)
 {
 	struct engine_input in = {
-		.now = now += SECOND,
+		.now = later(SECOND),
 		.pool = &pool,
 		.samples = samples,
 		.nr_samples = nr_samples,
@@ -267,7 +273,7 @@ static long elapsed_ns(const struct timespec *a, const struct timespec *b)
 static long measure(size_t nr_samples, struct engine_output *out)
 {
 	struct engine_input in = {
-		.now = now += SECOND, .pool = &pool, .samples = samples, .nr_samples = nr_samples
+		.now = later(SECOND), .pool = &pool, .samples = samples, .nr_samples = nr_samples
 	};
 	struct timespec begin, end;
 
@@ -358,7 +364,7 @@ static long stream(size_t empty, size_t *ret_ticks)
 	*ret_ticks = 0;
 	tick(sample_all(), true, &out);
 	while (read < 2 * VM_MAXIMUM) {
-		struct engine_input in = { .now = now += STREAM_TICK_US,
+		struct engine_input in = { .now = later(STREAM_TICK_US),
 			.pool = &pool,
 			.samples = samples,
 			.nr_samples = 1 };

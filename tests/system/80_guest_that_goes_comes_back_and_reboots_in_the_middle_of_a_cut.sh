@@ -25,7 +25,7 @@ first_cut() {
 begin
 uuid=$(lab_virsh domuuid batch)
 mark=$(log_mark)
-guest web grow 75 $((4 * STORY_RATE))
+guest web grow 70 "$STORY_RATE"
 wait_for 30 cut_begun batch "$mark"
 mark=$(log_mark)
 guest_stop batch
