@@ -1019,10 +1019,12 @@ START_TEST(pressure_is_told_and_not_too_often)
 	for (unsigned int i = 0; i < 4; i++) {
 		struct hv_event event;
 
-		ck_assert_int_gt(poll(&fd, 1, PATIENCE_MS), 0);
-		last = lv_now();
+		/* What became one with an event that was taken leaves the descriptor readable. */
+		do {
+			ck_assert_int_gt(poll(&fd, 1, PATIENCE_MS), 0);
+			last = lv_now();
+		} while (lv_queue_take(&watched.queue, &event) == 0);
 		first = first ? first : last;
-		ck_assert_int_eq(lv_queue_take(&watched.queue, &event), 1);
 		ck_assert_int_eq(event.type, HV_EVENT_PRESSURE);
 	}
 	/* Three pauses of whole milliseconds, the first of which may have begun before it was seen.

@@ -663,6 +663,18 @@ START_TEST(needs_of_one_granule_go_round_those_who_are_alike)
 }
 END_TEST
 
+START_TEST(shares_of_more_pages_than_32_bits_hold_are_in_proportion)
+{
+	const uint64_t much = UINT64_C(1) << 33;
+	struct memcg *large = vm(root, 0, 3 * much, 3 * much);
+	struct memcg *small = vm(root, 0, much, much);
+
+	plan_for(2 * much);
+	ck_assert_uint_eq(gave(large, 1), 3 * much / 2);
+	ck_assert_uint_eq(gave(small, 1), much / 2);
+}
+END_TEST
+
 START_TEST(carries_are_kept_apart_for_each_root_and_step)
 {
 	struct memcg *g = group(root, PAGES_UNLIMITED);
@@ -962,6 +974,7 @@ int main(void)
 	tcase_add_test(t, within_a_step_those_with_the_least_to_inflate_come_first);
 	tcase_add_test(t, small_needs_over_fifty_vms_are_never_all_zero_and_go_round);
 	tcase_add_test(t, needs_of_one_granule_go_round_those_who_are_alike);
+	tcase_add_test(t, shares_of_more_pages_than_32_bits_hold_are_in_proportion);
 	tcase_add_test(t, carries_are_kept_apart_for_each_root_and_step);
 	tcase_add_test(t, what_is_carried_is_never_more_than_a_granule);
 	tcase_add_test(t, what_went_round_to_anyone_is_carried_up_to_a_granule);
