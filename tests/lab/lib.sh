@@ -84,7 +84,7 @@ packages_of() {
 		;;
 	lab)
 		echo libvirt-daemon libvirt-daemon-driver-qemu libvirt-clients qemu-system-x86 jq \
-			busybox-static gcc libc6-dev passwd util-linux
+			busybox-static gcc libc6-dev passwd procps util-linux
 		;;
 	test) echo gcovr ;;
 	bench) echo valgrind ;;

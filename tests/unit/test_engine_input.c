@@ -344,6 +344,7 @@ START_TEST(guest_that_claims_a_small_actual_counts_with_what_it_costs_and_seems_
 {
 	struct memcg_knobs limit = soft(MIB(100));
 
+	world_close(&w);
 	world_open_pool(&w, MIB(900));
 	world_add(&w, 2, MEMCG_ROOT_ID, MIB(500), MIB(400), &limit);
 	world_add(&w, 3, MEMCG_ROOT_ID, MIB(500), MIB(450), &limit);
@@ -367,6 +368,7 @@ START_TEST(guest_that_only_pretends_to_give_has_failed_and_another_is_asked)
 {
 	struct memcg_knobs limit = soft(MIB(100)), other = soft(MIB(300));
 
+	world_close(&w);
 	world_open_pool(&w, MIB(900));
 	world_add(&w, 2, MEMCG_ROOT_ID, MIB(500), MIB(400), &limit);
 	world_add(&w, 3, MEMCG_ROOT_ID, MIB(500), MIB(450), &other);
