@@ -367,8 +367,12 @@ void settle_vm(struct engine *e, struct vm *vm)
 		settle_rest(e, vm);
 	}
 	topology_refresh(e, vm);
-	if (vm->reclaim.hold != RECLAIM_HOLD_NONE)
-		vm->waiting = 0; /* it cannot: others are asked */
+	/*
+	 * It cannot: others are asked. But a process that cannot be read while it gives is most
+	 * often one that ends, and all of it comes; if not, the ask's deadline tells.
+	 */
+	if (vm->reclaim.hold != RECLAIM_HOLD_NONE && (vm->set.usage_known || !vm->ask.on))
+		vm->waiting = 0;
 	vm->waiting = pages_min(vm->waiting, room(vm));
 	settle_owe(e, vm);
 	topology_refresh(e, vm);
