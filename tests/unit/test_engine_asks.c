@@ -659,7 +659,30 @@ START_TEST(what_waits_of_a_guest_whose_process_ends_is_not_passed_on)
 	world_tick(&w);
 	ck_assert_uint_eq(world_view(&w, 2).owed, MIB(50));
 	ck_assert_uint_eq(world_view(&w, 3).owed, 0);
-	world_ticks(&w, 1000); /* it did not end, and its ask failed */
+	world_state(&w, 2, ENGINE_VM_PAUSED); /* as QEMU says when it ends */
+	world_tick(&w);
+	ck_assert_uint_eq(world_view(&w, 3).owed, 0);
+	world_vm(&w, 2)->no_process = false; /* it did not end: it is paused, and no more */
+	world_ticks(&w, 2);
+	ck_assert_uint_eq(world_view(&w, 2).owed, 0);
+	ck_assert_uint_gt(world_view(&w, 3).owed, 0);
+}
+END_TEST
+
+START_TEST(what_waits_of_a_guest_whose_process_stays_unknown_is_passed_on_at_its_deadline)
+{
+	struct engine_config config;
+	struct memcg_knobs zero = soft(0);
+
+	world_config(&config);
+	config.max_step = MIB(10);
+	world_open(&w, &config, MIB(1000));
+	world_add(&w, 2, MEMCG_ROOT_ID, MIB(500), MIB(480), &zero);
+	world_add(&w, 3, MEMCG_ROOT_ID, MIB(500), MIB(490), &none);
+	world_vm(&w, 2)->speed = world_vm(&w, 3)->speed = 0;
+	world_tick(&w);
+	world_vm(&w, 2)->no_process = true;
+	world_ticks(&w, 1000);
 	ck_assert_uint_gt(world_view(&w, 3).asks, 0);
 }
 END_TEST
@@ -760,6 +783,7 @@ int main(void)
 		a_goal_that_rises_to_where_the_ask_began_begins_it_anew,
 		what_waits_of_a_guest_that_cannot_give_any_more_is_asked_of_others,
 		what_waits_of_a_guest_whose_process_ends_is_not_passed_on,
+		what_waits_of_a_guest_whose_process_stays_unknown_is_passed_on_at_its_deadline,
 		trust_is_whole_again_at_max_step,
 		shares_are_in_proportion_to_the_caps_and_the_stuck_ones_is_passed_on_once_it_failed,
 	};
