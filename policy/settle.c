@@ -357,9 +357,6 @@ static uint64_t room(const struct vm *vm)
 
 void settle_vm(struct engine *e, struct vm *vm)
 {
-	if (vm->ask.on && vm->set.usage_known && !vm_gives(vm))
-		settle_cancel(
-			e, vm, 0); /* it did not end; nothing is told to one that does not run */
 	if (vm->ask.on)
 		settle_ask(e, vm);
 	if (!vm->rested && !vm->ask.on && !vm->hung && vm_knows(&vm->sample, VM_ACTUAL) &&

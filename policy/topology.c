@@ -472,9 +472,7 @@ static void new_state(struct engine *e, struct vm *vm, enum engine_vm_state stat
 	else if (old == ENGINE_VM_NOT_ANSWERING && vm->hung)
 		/* Its part was asked of others meanwhile: what it was told is taken back. */
 		settle_cancel(e, vm, as_it_is(vm));
-	/* Paused, and its process cannot be read: it ends, most often, and all of it comes. */
-	else if (!vm_gives(vm) && vm_asked(vm) &&
-		 (state != ENGINE_VM_PAUSED || vm->set.usage_known))
+	else if (!vm_gives(vm) && vm_asked(vm))
 		settle_cancel(e, vm, as_it_is(vm));
 }
 

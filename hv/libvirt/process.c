@@ -501,7 +501,7 @@ static void consider(struct processes *p, const char *pid, struct todo *todo, si
 static void ask_pid_file(struct processes *p, int pids, struct todo *t, char *buf)
 {
 	char file[HV_NAME_MAX + sizeof(".pid")], pid[PID_TEXT];
-	const char *uuid;
+	const char *uuid = NULL;
 	int folder;
 
 	if (pids < 0 || !*t->name || strchr(t->name, '/'))
@@ -514,7 +514,7 @@ static void ask_pid_file(struct processes *p, int pids, struct todo *t, char *bu
 	if (folder < 0)
 		return;
 	t->started = start_time(folder);
-	t->sure = t->started && !strcmp(t->text, uuid);
+	t->sure = t->started && uuid && !strcmp(t->text, uuid);
 	if (t->sure)
 		t->folder = folder;
 	else

@@ -140,7 +140,7 @@ static void add_binary(uint64_t parent, uint64_t *next, size_t from, size_t to, 
 
 static void build(const char *shape, const char *excess, size_t nr)
 {
-	bool *over = calloc(nr, sizeof(*over));
+	bool *over = calloc(nr ? nr : 1, sizeof(*over));
 	uint64_t next = MEMCG_ROOT_ID + 1;
 
 	nr_vms = nr;

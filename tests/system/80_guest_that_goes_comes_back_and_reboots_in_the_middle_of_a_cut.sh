@@ -28,11 +28,13 @@ mark=$(log_mark)
 # All at once: what web grows by while batch dies is asked of spare, and that is right.
 guest web grow 60 $((4 * STORY_RATE))
 wait_for 30 cut_begun batch "$mark"
-mark=$(log_mark)
 guest_stop batch
 wait_for 10 shows "" || true
 expect "a guest that was destroyed is gone" "$(shows "" && echo 1 || echo 0)" -eq 1
-expect "nobody else got its target" $(($(cuts spare "$mark") + $(cuts web "$mark"))) -eq 0
+# QEMU says that it is paused when it ends: in that moment spare may be asked, and has it back at once.
+wait_for 5 has_actual spare "${STORY_MIB[spare]}" || true
+expect "spare has its ceiling" "$(guest_actual spare)" -eq "${STORY_MIB[spare]}"
+expect "web was asked for nothing" "$(cuts web "$mark")" -eq 0
 guest web drop grow
 
 # Room for a guest that counts in full until it is seen: what is asked now is asked by mistake.

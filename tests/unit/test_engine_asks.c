@@ -659,13 +659,6 @@ START_TEST(what_waits_of_a_guest_whose_process_ends_is_not_passed_on)
 	world_tick(&w);
 	ck_assert_uint_eq(world_view(&w, 2).owed, MIB(50));
 	ck_assert_uint_eq(world_view(&w, 3).owed, 0);
-	world_state(&w, 2, ENGINE_VM_PAUSED); /* as QEMU says when it ends */
-	world_tick(&w);
-	ck_assert_uint_eq(world_view(&w, 3).owed, 0);
-	world_vm(&w, 2)->no_process = false; /* it did not end: it is paused, and no more */
-	world_ticks(&w, 2);
-	ck_assert_uint_eq(world_view(&w, 2).owed, 0);
-	ck_assert_uint_gt(world_view(&w, 3).owed, 0);
 }
 END_TEST
 
