@@ -140,10 +140,13 @@ static void add_binary(uint64_t parent, uint64_t *next, size_t from, size_t to, 
 
 static void build(const char *shape, const char *excess, size_t nr)
 {
-	bool *over = calloc(nr ? nr : 1, sizeof(*over));
 	uint64_t next = MEMCG_ROOT_ID + 1;
+	bool *over;
 
+	if (nr == 0)
+		die("no groups");
 	nr_vms = nr;
+	over = calloc(nr, sizeof(*over));
 	guests = calloc(nr, sizeof(*guests));
 	samples = calloc(nr, sizeof(*samples));
 	changes = calloc(2 * nr, sizeof(*changes));
