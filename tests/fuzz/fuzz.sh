@@ -17,7 +17,8 @@ sources() {
 	case $1 in
 	replay) echo hv/replay.c hv/record_fields.c common/{json,text}.c policy/*.c -- json-c ;;
 	control) echo hv/ballastd/{control*,methods*,views*,pauses}.c hv/core*.c hv/{lane,hv}.c \
-		hv/sim/{sim,queue,answer,guest,guest_step,memory,memory_reclaim,program,program_kbuild,trace}.c common/{json,nearest,size,text}.c \
+		hv/sim/{sim,queue,answer,guest,guest_step,memory,memory_reclaim,program,program_kbuild,rival}.c \
+		common/{json,nearest,size,text}.c \
 		policy/*.c tests/unit/scratch.c -- json-c libsystemd ;;
 	size) echo common/size.c -- ;;
 	config) echo hv/ballastd/config*.c hv/core*.c hv/lane.c hv/hv.c common/{size,nearest,text}.c policy/*.c -- inih ;;
