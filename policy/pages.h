@@ -73,4 +73,15 @@ static inline uint64_t pages_mul_mod(uint64_t a, uint64_t b, uint64_t c)
 	return (uint64_t)((__extension__(unsigned __int128) a * b) % c);
 }
 
+/* The kernel's int_sqrt(): rounded down. */
+static inline uint64_t pages_int_sqrt(uint64_t x)
+{
+	uint64_t r = 0;
+
+	for (uint64_t bit = UINT64_C(1) << 31; bit; bit >>= 1)
+		if ((r + bit) * (r + bit) <= x)
+			r += bit;
+	return r;
+}
+
 #endif

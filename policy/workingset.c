@@ -13,21 +13,11 @@
 /* Page structures take 64 bytes of each 4 KiB: no guest lives on less, whatever its agent says. */
 #define AGENT_FLOOR_FRACTION 64
 
-static uint64_t int_sqrt(uint64_t x)
-{
-	uint64_t r = 0;
-
-	for (uint64_t bit = UINT64_C(1) << 31; bit; bit >>= 1)
-		if ((r + bit) * (r + bit) <= x)
-			r += bit;
-	return r;
-}
-
 uint64_t workingset_ratio(uint64_t inactive, uint64_t active)
 {
 	uint64_t gb = (inactive + active) / PAGES_PER_GIB;
 
-	return gb ? int_sqrt(10 * gb) : 1;
+	return gb ? pages_int_sqrt(10 * gb) : 1;
 }
 
 uint64_t workingset_cold_list(uint64_t inactive, uint64_t active)

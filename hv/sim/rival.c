@@ -7,25 +7,16 @@
 #include <string.h>
 
 #include "hv/sim/costs.h"
+#include "policy/pages.h"
 
 /* DEF_PRIORITY: the first pass scans a 4096th of every list. */
 #define FIRST_PRIORITY 12
 /* Groups that give nothing before the soft pass ends: MEM_CGROUP_MAX_SOFT_LIMIT_RECLAIM_LOOPS. */
 #define SOFT_LOOPS 2
 
-static uint64_t square_root(uint64_t x)
-{
-	uint64_t r = 0;
-
-	for (uint64_t bit = UINT64_C(1) << 31; bit; bit >>= 1)
-		if ((r + bit) * (r + bit) <= x)
-			r += bit;
-	return r;
-}
-
 void rival_watermarks(uint64_t total, uint64_t *ret_low, uint64_t *ret_high)
 {
-	uint64_t min = COSTS_MIN_FREE_FACTOR * square_root(total / 1024) * 1024;
+	uint64_t min = COSTS_MIN_FREE_FACTOR * pages_int_sqrt(total / 1024) * 1024;
 
 	*ret_low = min + min / 4;
 	*ret_high = min + min / 2;

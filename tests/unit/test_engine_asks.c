@@ -622,7 +622,8 @@ START_TEST(a_goal_that_rises_to_where_the_ask_began_begins_it_anew)
 }
 END_TEST
 
-START_TEST(what_waits_of_a_guest_that_cannot_give_any_more_is_asked_of_others)
+/* 2 was told 10 MiB of the 50 that are its share; 3 is not in excess. Neither balloon moves. */
+static void open_with_shares_that_wait(void)
 {
 	struct engine_config config;
 	struct memcg_knobs zero = soft(0);
@@ -634,6 +635,11 @@ START_TEST(what_waits_of_a_guest_that_cannot_give_any_more_is_asked_of_others)
 	world_add(&w, 3, MEMCG_ROOT_ID, MIB(500), MIB(490), &none);
 	world_vm(&w, 2)->speed = world_vm(&w, 3)->speed = 0;
 	world_tick(&w);
+}
+
+START_TEST(what_waits_of_a_guest_that_cannot_give_any_more_is_asked_of_others)
+{
+	open_with_shares_that_wait();
 	ck_assert_uint_eq(world_view(&w, 2).owed, MIB(50));
 	world_vm(&w, 2)->stale = true;
 	world_tick(&w);
@@ -644,16 +650,7 @@ END_TEST
 
 START_TEST(what_waits_of_a_guest_whose_process_ends_is_not_passed_on)
 {
-	struct engine_config config;
-	struct memcg_knobs zero = soft(0);
-
-	world_config(&config);
-	config.max_step = MIB(10);
-	world_open(&w, &config, MIB(1000));
-	world_add(&w, 2, MEMCG_ROOT_ID, MIB(500), MIB(480), &zero);
-	world_add(&w, 3, MEMCG_ROOT_ID, MIB(500), MIB(490), &none);
-	world_vm(&w, 2)->speed = world_vm(&w, 3)->speed = 0;
-	world_tick(&w);
+	open_with_shares_that_wait();
 	ck_assert_uint_eq(world_view(&w, 2).owed, MIB(50));
 	world_vm(&w, 2)->no_process = true;
 	world_tick(&w);
@@ -664,16 +661,7 @@ END_TEST
 
 START_TEST(what_waits_of_a_guest_whose_process_stays_unknown_is_passed_on_at_its_deadline)
 {
-	struct engine_config config;
-	struct memcg_knobs zero = soft(0);
-
-	world_config(&config);
-	config.max_step = MIB(10);
-	world_open(&w, &config, MIB(1000));
-	world_add(&w, 2, MEMCG_ROOT_ID, MIB(500), MIB(480), &zero);
-	world_add(&w, 3, MEMCG_ROOT_ID, MIB(500), MIB(490), &none);
-	world_vm(&w, 2)->speed = world_vm(&w, 3)->speed = 0;
-	world_tick(&w);
+	open_with_shares_that_wait();
 	world_vm(&w, 2)->no_process = true;
 	world_ticks(&w, 1000);
 	ck_assert_uint_gt(world_view(&w, 3).asks, 0);
