@@ -74,7 +74,7 @@ static int add_field(
 
 static bool send_journal(enum log_level level, const struct log_about *about, const char *message)
 {
-	char text[LINE_MAX_BYTES + 16], uuid[96], name[320], action[96], priority[16];
+	char text[LINE_MAX_BYTES + 16], uuid[96], name[320], action[96], id[64], priority[16];
 	struct iovec fields[6];
 	char number[4];
 	int nr = 0;
@@ -87,6 +87,7 @@ static bool send_journal(enum log_level level, const struct log_about *about, co
 		nr += add_field(&fields[nr], name, sizeof(name), "BALLAST_VM_NAME", about->vm_name);
 		nr += add_field(
 			&fields[nr], action, sizeof(action), "BALLAST_ACTION", about->action);
+		nr += add_field(&fields[nr], id, sizeof(id), "MESSAGE_ID", about->message_id);
 	}
 	return sd_journal_sendv(fields, nr) == 0;
 }

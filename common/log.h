@@ -22,6 +22,7 @@ enum log_level {
 struct log_about {
 	const char *vm_uuid, *vm_name;
 	const char *action;
+	const char *message_id; /* its kind: MESSAGE_ID, 32 hexadecimal digits */
 };
 
 /* Call once at start. program: what lines to stderr begin with; it is kept, not copied. */

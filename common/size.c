@@ -132,7 +132,7 @@ int size_parse_amount(const char *text, uint64_t *ret_bytes)
 const char *size_parse_error(const char *text, int error, char *buf, size_t size)
 {
 	const char *end = text;
-	uint64_t number;
+	uint64_t number = UINT64_MAX; /* where it is more than that */
 
 	if (error == -E2BIG)
 		snprintf(buf, size, "'%.40s' is more than 1 PiB, the most that is taken", text);
@@ -145,8 +145,14 @@ const char *size_parse_error(const char *text, int error, char *buf, size_t size
 	else if (parse_number(text, &number, &end) == -EINVAL)
 		snprintf(buf, size,
 			"'%.40s' is no size; write a number and a unit, for example 512MiB", text);
+	else if (*end == '\0' && number > SIZE_AMOUNT_MAX >> 20)
+		snprintf(buf, size, "'%.40s' has no unit; write for example 512MiB", text);
 	else if (*end == '\0')
 		snprintf(buf, size, "'%.40s' has no unit; write for example %.20sMiB", text, text);
+	else if (*end == '%')
+		snprintf(buf, size,
+			"'%.40s' is a percentage; write a size with its unit, for example 512MiB",
+			text);
 	else if (*end == '.' || *end == ',')
 		snprintf(buf, size,
 			"'%.40s' has a fraction; write it in a smaller unit (1.5GiB is 1536MiB)",

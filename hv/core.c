@@ -153,8 +153,13 @@ int core_new(
 		free(core);
 		return r;
 	}
+	r = core_sections(&core->config, &core->sections);
+	if (r < 0)
+		goto fail;
 	core->config.engine.loosens = backend->loosens;
 	core->config.engine.granule = pages_max(backend->granule / POLICY_PAGE_SIZE, 1);
+	core->config.engine.bounds.silent_gives = backend->silent;
+	core->host_apart = backend->host_apart;
 	core->backend = backend->name;
 	core->next_id = MEMCG_ROOT_ID + 1;
 	core->next_token = core->next_job = 1;
@@ -167,6 +172,7 @@ int core_new(
 	if (r < 0)
 		goto fail;
 	set_pool(core);
+	core_say_group_warnings(core);
 	*ret_core = core;
 	return 0;
 fail:
@@ -204,6 +210,7 @@ static void hurry(struct core *core, uint64_t now)
 
 int core_set_config(struct core *core, uint64_t now, const struct core_config *config)
 {
+	struct core_section *sections;
 	struct core_config copy;
 	struct core_vm *vm, *next;
 	int r;
@@ -217,13 +224,22 @@ int core_set_config(struct core *core, uint64_t now, const struct core_config *c
 	copy.log_ctx = core->config.log_ctx;
 	copy.engine.loosens = core->config.engine.loosens;
 	copy.engine.granule = core->config.engine.granule;
-	r = engine_set_config(core->engine, &copy.engine);
+	copy.engine.bounds.silent_gives = core->config.engine.bounds.silent_gives;
+	r = core_sections(&copy, &sections);
 	if (r < 0) {
 		free_owned(&copy);
 		return r;
 	}
+	r = engine_set_config(core->engine, &copy.engine);
+	if (r < 0) {
+		free(sections);
+		free_owned(&copy);
+		return r;
+	}
 	free_owned(&core->config);
+	free(core->sections);
 	core->config = copy;
+	core->sections = sections;
 	core->changed = true;
 	if (copy.pool_host && !core->pool.host) {
 		core->pool = (struct engine_pool){ .host = true };
@@ -236,6 +252,7 @@ int core_set_config(struct core *core, uint64_t now, const struct core_config *c
 	if (!copy.engine.act)
 		stop_acting(core);
 	core_group_review(core);
+	core_say_group_warnings(core);
 	HASH_ITER (hh, core->vms, vm, next)
 		core_vm_review(core, vm, now);
 	return 0;
@@ -254,6 +271,7 @@ void core_free(struct core *core)
 		core_group_free(core, group);
 	engine_free(core->engine);
 	free_owned(&core->config);
+	free(core->sections);
 	core_input_free(&core->input);
 	free(core->paused_vms);
 	free(core);
@@ -317,6 +335,7 @@ int core_step(struct core *core, uint64_t now, const struct hv_call **ret_calls,
 	if (core->expected && now > core->expected && now - core->expected > core->config.lane_us)
 		core_slept(core, now);
 	core_check_lanes(core, now);
+	core_agent_expire(core, now);
 	run_due_vms(core, now);
 	if (core_tick_due(core) <= now)
 		r = core_tick(core, now);

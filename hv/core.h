@@ -26,6 +26,16 @@ enum core_log_level {
 	CORE_LOG_DEBUG
 };
 
+/* What an operator should read; what a line does not have is NULL. */
+struct core_line {
+	enum core_log_level level;
+	const struct hv_uuid *vm; /* whom it is about, and its name */
+	const char *name;
+	const char *action;	/* told to the VM: engine_reason_name() */
+	const char *message_id; /* its kind: messages.h */
+	const char *text;
+};
+
 /* Knobs of a group, from the configuration. */
 struct core_group_knobs {
 	char *path; /* "/prod" */
@@ -52,7 +62,7 @@ struct core_rule {
 void core_rule_clear(struct core_rule *rule);
 
 struct core_config {
-	struct engine_config engine; /* loosens and granule are set from the backend */
+	struct engine_config engine; /* loosens, granule, silent_gives come from the backend */
 
 	bool pool_host;	    /* else set_size */
 	uint64_t pool_size; /* bytes */
@@ -67,7 +77,7 @@ struct core_config {
 	uint64_t others_max;   /* bytes that others on the host may take; 0: any */
 	bool memtune_takeover; /* lift the live limits that throttle VMs; in act mode */
 
-	struct core_group_knobs *groups;
+	struct core_group_knobs *groups; /* each path once */
 	size_t nr_groups;
 	struct core_rule *rules; /* in the order in which they are tried */
 	size_t nr_rules;
@@ -76,9 +86,7 @@ struct core_config {
 	uint64_t pool_fast_us, pool_slow_us, vm_us, tick_min_us, tick_max_us, resync_us, lane_us;
 	uint64_t stats_period_s;
 
-	/* Called with what an operator should read; vm NULL: about no VM. */
-	void (*log)(void *ctx, enum core_log_level level, const struct hv_uuid *vm,
-		const char *name, const char *message);
+	void (*log)(void *ctx, const struct core_line *line);
 	void *log_ctx;
 };
 
@@ -92,7 +100,7 @@ typedef void core_tick_fn(
 typedef void core_name_fn(void *ctx, uint64_t id, const struct hv_uuid *uuid, const char *name);
 
 /*
- * The backend is only read for its name, loosens and granule. The config is copied. -ENOMEM;
+ * The backend is only read for its name and what it says of itself. The config is copied. -ENOMEM;
  * -EINVAL: an interval of 0, a set pool without size, or what engine_new() refuses.
  */
 int core_new(
@@ -130,12 +138,14 @@ int core_step(struct core *core, uint64_t now, const struct hv_call **ret_calls,
 
 /*
  * While paused, as a whole or for a VM, nobody is asked for memory, running asks end, and giving
- * back goes on. It is the caller's to keep over a restart. A VM need not be there. -ENOMEM.
+ * back goes on. It is the caller's to keep over a restart. A VM need not be there.
+ * -ENOMEM; -ENOSPC: as many are paused by themselves as there may be VMs (65536).
  */
 void core_pause(struct core *core, bool paused);
 int core_pause_vm(struct core *core, const struct hv_uuid *uuid, bool paused);
 bool core_paused(const struct core *core);
-/* Those that are paused by themselves; valid until the next core_pause_vm(). */
+/* Those that are paused by themselves, in the order of their UUIDs; valid until the next
+ * core_pause_vm(). */
 size_t core_paused_vms(const struct core *core, const struct hv_uuid **ret_uuids);
 
 /*
@@ -174,6 +184,10 @@ struct core_vm_view {
 	/* Bits 1 << enum engine_vm_state: all that apply beside the one that counts. */
 	uint32_t also;
 	uint64_t throttle, throttled; /* as in struct hv_process; 0: none */
+	struct hv_paging paging;
+	struct hv_agent agent; /* the guest's word */
+	bool agent_silent;     /* connected, and has not reported for too long */
+	uint64_t agent_freed;  /* bytes that it freed for us */
 	struct engine_view engine;
 };
 

@@ -37,7 +37,7 @@ void core_check_lanes(struct core *core, uint64_t now)
 
 		if (!core->slots[i].token || !lane_check(&vm->lane, now, core->config.lane_us))
 			continue;
-		core_say(core, CORE_LOG_WARNING, vm,
+		core_say_as(core, CORE_LOG_WARNING, vm, MESSAGE_NOT_ANSWERING, NULL,
 			"is not answering: a call has not returned for %.1f s; it is left alone "
 			"until it does",
 			(double)(now - vm->lane.since) / 1e6);
@@ -152,6 +152,8 @@ uint64_t core_calls_due(const struct core *core)
 	due = due < other ? due : other;
 	other = host_due(core);
 	due = due < other ? due : other;
+	other = core_agent_due(core);
+	due = due < other ? due : other;
 	if (next_ready(core))
 		due = 0;
 	if (due != CORE_NEVER)
@@ -223,6 +225,7 @@ size_t core_collect_calls(struct core *core, uint64_t now)
 		return 0;
 	submit_readings(core, now, &nr);
 	submit_lanes(core, now, &nr);
+	core_agent_collect(core, &nr);
 	return nr;
 }
 
@@ -232,6 +235,8 @@ void core_not_submitted(struct core *core, const struct hv_call *call)
 	struct core_reading *readings[] = { &core->list, &core->process, &core->host };
 
 	core->not_before = core->now + core->config.tick_min_us;
+	if (call->type == HV_RECLAIM)
+		core_agent_not_submitted(core, call);
 	if (slot) {
 		slot->token = 0;
 		lane_undo(&slot->vm->lane);

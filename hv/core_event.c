@@ -184,7 +184,9 @@ static uint64_t reserve_of(const struct core *core, uint64_t total)
 {
 	uint64_t reserve = core->config.reserve, part = total / 100 * 3 + total % 100 * 3 / 100;
 
-	if (!core->config.reserve_set)
+	if (!core->config.reserve_set && core->host_apart)
+		reserve = 0;
+	else if (!core->config.reserve_set)
 		reserve = part > UINT64_C(2) << 30 ? part : UINT64_C(2) << 30;
 	return core_pages_up(reserve, &reserve) ? reserve : PAGES_UNLIMITED;
 }
@@ -401,8 +403,8 @@ static void on_answer(
 	lane_done(lane, event->token, event->error, &seq);
 	slot->token = 0;
 	if (late) {
-		core_say(core, CORE_LOG_NOTICE, vm, "answers again, after %" PRIu64 " s",
-			(now - lane->since) / 1000000);
+		core_say_as(core, CORE_LOG_NOTICE, vm, MESSAGE_ANSWERS, NULL,
+			"answers again, after %" PRIu64 " s", (now - lane->since) / 1000000);
 		core_vm_drop_target(core, vm, -ETIMEDOUT);
 	}
 	if (lane->call.type == HV_KNOBS)
@@ -453,12 +455,12 @@ static void on_down(struct core *core, uint64_t now, const struct hv_event *even
 	struct core_vm *vm, *next;
 
 	if (core->connected)
-		core_say(core, CORE_LOG_ERROR, NULL,
+		core_say_as(core, CORE_LOG_ERROR, NULL, MESSAGE_NOT_CONNECTED, NULL,
 			"the connection to %s is lost: %s; nothing is asked of VMs until it is "
 			"there again",
 			core->backend, why);
 	else if (!core->said_unreachable)
-		core_say(core, CORE_LOG_ERROR, NULL,
+		core_say_as(core, CORE_LOG_ERROR, NULL, MESSAGE_NOT_CONNECTED, NULL,
 			"cannot connect to %s: %s; it is tried again, with pauses of up to 30 s",
 			core->backend, why);
 	core->said_unreachable = true;
@@ -477,7 +479,8 @@ static void on_up(struct core *core, uint64_t now)
 {
 	struct core_vm *vm, *next;
 
-	core_say(core, CORE_LOG_NOTICE, NULL, "connected to %s", core->backend);
+	core_say_as(core, CORE_LOG_NOTICE, NULL, MESSAGE_CONNECTED, NULL, "connected to %s",
+		core->backend);
 	core->connected = true;
 	core->said_unreachable = false;
 	core->resync_due = core->retry_at = now;
@@ -514,6 +517,14 @@ static void on_balloon(struct core *core, uint64_t now, const struct hv_event *e
 	core_vm_assess(core, vm, now);
 }
 
+static void on_agent(struct core *core, uint64_t now, const struct hv_event *event)
+{
+	struct core_vm *vm = core_vm_find(core, &event->uuid);
+
+	if (vm && !vm->gone)
+		core_agent_event(core, vm, now, &event->agent);
+}
+
 static void on_rebooted(struct core *core, uint64_t now, const struct hv_uuid *uuid)
 {
 	struct core_vm *vm = core_vm_find(core, uuid);
@@ -534,6 +545,8 @@ static bool take_answer(struct core *core, uint64_t now, const struct hv_event *
 	slot = core_slot_find(core, event->token);
 	if (slot)
 		on_answer(core, slot, now, event);
+	else if (event->type == HV_EVENT_DONE)
+		core_agent_answer(core, event);
 	else if (event->token == core->list.token)
 		on_listed(core, now, event);
 	else if (event->token == core->process.token)
@@ -559,6 +572,9 @@ void core_event(struct core *core, uint64_t now, const struct hv_event *event)
 		break;
 	case HV_EVENT_BALLOON:
 		on_balloon(core, now, event);
+		break;
+	case HV_EVENT_AGENT:
+		on_agent(core, now, event);
 		break;
 	case HV_EVENT_PRESSURE:
 		core->process.wake = core->host.wake = true;

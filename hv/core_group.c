@@ -35,6 +35,28 @@ struct core_group *core_group_by_id(const struct core *core, uint64_t id)
 	return group;
 }
 
+static int by_section(const void *a, const void *b)
+{
+	return strcmp(
+		((const struct core_section *)a)->path, ((const struct core_section *)b)->path);
+}
+
+int core_sections(const struct core_config *config, struct core_section **ret_sections)
+{
+	struct core_section *sections = NULL;
+
+	if (config->nr_groups > 0) {
+		sections = calloc(config->nr_groups, sizeof(*sections));
+		if (!sections)
+			return -ENOMEM;
+		for (size_t i = 0; i < config->nr_groups; i++)
+			sections[i] = (struct core_section){ config->groups[i].path, i };
+		qsort(sections, config->nr_groups, sizeof(*sections), by_section);
+	}
+	*ret_sections = sections;
+	return 0;
+}
+
 /* The group of the configuration that stands for the min of all below it: the topmost. */
 static size_t top_of(const struct core_config *config, size_t i)
 {
@@ -44,6 +66,18 @@ static size_t top_of(const struct core_config *config, size_t i)
 			core_path_is_below(config->groups[i].path, config->groups[j].path))
 			i = j;
 	return i;
+}
+
+/* All of them together, whichever stand for others: then each fits, and nobody need look at which.
+ */
+static bool all_mins_fit(const struct core *core)
+{
+	const struct core_config *config = &core->config;
+	uint64_t sum = 0;
+
+	for (size_t i = 0; i < config->nr_groups && core->min_most > 0; i++)
+		sum = pages_min(sum + config->groups[i].knobs.min, PAGES_UNLIMITED);
+	return sum <= core->min_most;
 }
 
 /* Whether the min of the topmost group fits beside those that stand before it. */
@@ -70,17 +104,18 @@ static bool min_fits(const struct core *core, size_t top)
 static struct memcg_knobs knobs_of(const struct core *core, const char *path)
 {
 	const struct core_config *config = &core->config;
+	const struct core_section wanted = { .path = path }, *section = NULL;
+	struct memcg_knobs knobs;
 
-	for (size_t i = 0; i < config->nr_groups; i++) {
-		struct memcg_knobs knobs = config->groups[i].knobs;
-
-		if (strcmp(config->groups[i].path, path) != 0)
-			continue;
-		if (knobs.min > 0 && !min_fits(core, top_of(config, i)))
-			knobs.min = 0;
-		return knobs;
-	}
-	return MEMCG_KNOBS_NONE;
+	if (config->nr_groups > 0)
+		section = bsearch(
+			&wanted, core->sections, config->nr_groups, sizeof(wanted), by_section);
+	if (!section)
+		return MEMCG_KNOBS_NONE;
+	knobs = config->groups[section->at].knobs;
+	if (knobs.min > 0 && !all_mins_fit(core) && !min_fits(core, top_of(config, section->at)))
+		knobs.min = 0;
+	return knobs;
 }
 
 static void say_min(struct core *core)
@@ -88,6 +123,8 @@ static void say_min(struct core *core)
 	const struct core_config *config = &core->config;
 	char min[SIZE_TEXT], most[SIZE_TEXT];
 
+	if (all_mins_fit(core))
+		return;
 	for (size_t i = 0; i < config->nr_groups && !core->said_groups_min; i++) {
 		if (config->groups[i].knobs.min == 0 || min_fits(core, top_of(config, i)))
 			continue;

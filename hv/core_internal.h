@@ -10,6 +10,7 @@
  *   core_knobs.c   whose word counts: metadata, memtune, defaults, to pages (pure)
  *   core_tick.c    the engine's input from what changed, and what becomes of its output
  *   core_calls.c   which calls are submitted, and which lanes are late
+ *   core_agent.c   agents: their reports, and targets that wait for them
  *   core_job.c     the operator's requests
  *   core_pause.c   who is not to be asked, and who gets all back
  *   core_show.c    whose word counts for a VM, and what of it does not do what it seems to
@@ -26,6 +27,7 @@
 
 #include "hv/core.h"
 #include "hv/lane.h"
+#include "hv/messages.h"
 
 /* Where a hash cannot grow the element is not added, which its handle shows: see core_vm_add(). */
 #define HASH_NONFATAL_OOM 1
@@ -55,6 +57,15 @@
 #define CORE_LIST_PAUSE_US UINT64_C(50000)
 /* The host's memory moved by more than this part of wm_low: who took it is looked at, at once. */
 #define CORE_POOL_MOVED_FRACTION 64
+/* An agent reports every three seconds at rest: one that is silent for longer is none. */
+#define CORE_AGENT_SILENT_US UINT64_C(5000000)
+/* What an agent is told it may take for a request, and how long its target waits for it. */
+#define CORE_AGENT_TOLD_MS UINT64_C(1000)
+#define CORE_AGENT_ASK_US  UINT64_C(1500000)
+/* One that failed is not asked for so long: the balloon alone has to do. */
+#define CORE_AGENT_PAUSE_US UINT64_C(10000000)
+/* Agents that are asked in a step; the others are in the next. */
+#define CORE_AGENT_CALLS 8
 /* Jobs that are remembered, and that run at a time. */
 #define CORE_JOBS 64
 /* Changes of metadata that are remembered. */
@@ -80,6 +91,12 @@ struct core_group {
 	UT_hash_handle hh;	  /* by path */
 	UT_hash_handle hh_id;
 	struct core_group *prev, *next; /* among those without refs, to be taken back */
+};
+
+/* Where a path has its section in the configuration; the path is the configuration's. */
+struct core_section {
+	const char *path;
+	size_t at;
 };
 
 /* ---- knobs ---- */
@@ -150,6 +167,20 @@ struct core_vm {
 	bool drop;    /* the engine has to be told that its id is gone, before all else */
 	uint64_t job; /* the operator's request that it was last asked for; 0: none */
 
+	/* Its agent, the guest's word; and a target that waits for it. */
+	struct hv_agent agent;
+	uint64_t agent_at;	   /* of its newest report */
+	uint64_t agent_not_before; /* it is not asked before: it failed */
+	uint64_t agent_freed;	   /* bytes, since it was found */
+	bool said_agent_fault;
+	struct {
+		bool active, wanted; /* in core->held; the agent is still to be asked */
+		bool anon, actively;
+		uint64_t token, deadline, bytes;
+		uint64_t seq, target, ceiling;
+	} held;
+	struct core_vm *held_prev, *held_next;
+
 	/* Balloon statistics. */
 	struct hv_stats stats;
 	bool has_stats;
@@ -179,8 +210,9 @@ struct core_vm {
 	uint64_t throttled_from,
 		throttled_at; /* its counter, when it was last looked at, and when */
 	bool said_throttled, said_throttled_hard;
-	bool lifted;	 /* its throttle, or it cannot be: not tried again */
-	bool lift_again; /* it failed, for a while perhaps */
+	struct hv_paging said_paging; /* what of it was said */
+	bool lifted;		      /* its throttle, or it cannot be: not tried again */
+	bool lift_again;	      /* it failed, for a while perhaps */
 
 	/* What became of the newest target. */
 	bool has_result;
@@ -275,6 +307,7 @@ struct core_changed {
 struct core {
 	struct core_config config;
 	const char *backend;
+	bool host_apart; /* as in struct hv_backend */
 	struct engine *engine;
 	core_tick_fn *on_tick;
 	core_name_fn *on_name;
@@ -289,12 +322,13 @@ struct core {
 	bool listed;	       /* at least once: who comes now has come while we watch */
 
 	struct core_vm *vms, *vms_by_id;
+	struct core_section *sections; /* config.nr_groups, in the order of paths */
 	struct core_group *groups, *groups_by_id, *root, *idle_groups;
 	size_t nr_vms, nr_groups;
 	uint64_t next_id, next_token;
 	bool said_too_many, said_name, said_groups;
 
-	struct core_vm *dirty, *due, *ready[CORE_READY_NOT];
+	struct core_vm *dirty, *due, *ready[CORE_READY_NOT], *held;
 	struct core_slot slots[HV_WORKERS];
 	bool said_hung;
 
@@ -304,7 +338,7 @@ struct core {
 	uint64_t retry_at;   /* no listing before: the last one failed */
 	uint64_t list_nr, process_nr;
 	uint64_t not_before; /* no calls before: one could not be submitted */
-	struct hv_call calls[HV_WORKERS + 3];
+	struct hv_call calls[HV_WORKERS + 3 + CORE_AGENT_CALLS];
 	uint64_t expected; /* the step that comes next, at the latest; 0: none was */
 
 	struct engine_pool pool;
@@ -333,12 +367,30 @@ struct core {
 	uint64_t next_change;
 
 	bool paused;
-	struct hv_uuid *paused_vms;
+	struct hv_uuid *paused_vms; /* in order, CORE_MAX_VMS at most */
 	size_t nr_paused;
 
 	struct engine_event events[CORE_EVENTS];
 	size_t first_event, nr_events;
 };
+
+/* core_agent.c */
+bool core_agent_fresh(const struct core_vm *vm, uint64_t now);
+void core_agent_event(
+	struct core *core, struct core_vm *vm, uint64_t now, const struct hv_agent *agent);
+/* What of the VM's attributes is its agent's word. */
+void core_agent_attrs(struct core_vm *vm, uint64_t now);
+void core_agent_sample(
+	const struct core *core, const struct core_vm *vm, uint64_t now, struct vm_sample *sample);
+/* True: the target waits until the agent has freed what it takes. */
+bool core_agent_hold(struct core *core, struct core_vm *vm, const struct engine_action *action);
+void core_agent_drop(struct core *core, struct core_vm *vm);
+void core_agent_expire(struct core *core, uint64_t now);
+uint64_t core_agent_due(const struct core *core);
+/* At most CORE_AGENT_CALLS, into core->calls. */
+void core_agent_collect(struct core *core, size_t *nr);
+bool core_agent_answer(struct core *core, const struct hv_event *event);
+void core_agent_not_submitted(struct core *core, const struct hv_call *call);
 
 /* core_vm.c */
 /* -ENOMEM; -ENOSPC: CORE_MAX_VMS. */
@@ -387,6 +439,8 @@ void core_vm_assess(struct core *core, struct core_vm *vm, uint64_t now);
 enum engine_vm_state core_vm_state(const struct core *core, const struct core_vm *vm, uint64_t now);
 /* Bits 1 << state: all that apply. */
 uint32_t core_vm_states(const struct core *core, const struct core_vm *vm, uint64_t now);
+/* All of an agent's lists, or nothing of it. */
+void core_put_lists(struct vm_sample *sample, const struct hv_lists *lists);
 void core_vm_sample(const struct core *core, const struct core_vm *vm, uint64_t now,
 	struct vm_sample *ret_sample);
 bool core_same_knobs(const struct memcg_knobs *a, const struct memcg_knobs *b);
@@ -407,6 +461,8 @@ void core_group_ref(struct core *core, struct core_group *group);
 void core_group_put(struct core *core, struct core_group *group); /* takes NULL */
 void core_group_free(struct core *core, struct core_group *group);
 struct core_group *core_group_by_id(const struct core *core, uint64_t id);
+/* The sections of a configuration, to be freed; NULL where it has none. -ENOMEM. */
+int core_sections(const struct core_config *config, struct core_section **ret_sections);
 /* The knobs of all groups anew, where the configuration has changed. */
 void core_group_review(struct core *core);
 /*
@@ -443,6 +499,8 @@ bool core_is_paused(const struct core *core, const struct hv_uuid *uuid);
 /* core_show.c */
 /* Says what warnings there are, once for each state of its knobs. */
 void core_say_warnings(struct core *core, struct core_vm *vm);
+/* The same of the groups of a configuration, when it is taken. */
+void core_say_group_warnings(const struct core *core);
 
 /* core_change.c */
 /* The call that writes came to its end. */
@@ -453,6 +511,10 @@ void core_change_drop(struct core *core, struct core_vm *vm, const char *why);
 /* core_log.c */
 __attribute__((format(printf, 4, 5))) void core_say(const struct core *core,
 	enum core_log_level level, const struct core_vm *vm, const char *format, ...);
+/* The same with what the line has of message_id and action. */
+__attribute__((format(printf, 6, 7))) void core_say_as(const struct core *core,
+	enum core_log_level level, const struct core_vm *vm, const char *message_id,
+	const char *action, const char *format, ...);
 void core_say_action(
 	struct core *core, const struct core_vm *vm, const struct engine_action *action);
 void core_say_event(struct core *core, const struct engine_event *event);

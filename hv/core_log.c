@@ -16,19 +16,41 @@
 
 #define SIZE(pages) size_format(core_bytes(pages), (char[SIZE_TEXT]){ 0 }, SIZE_TEXT)
 
-void core_say(const struct core *core, enum core_log_level level, const struct core_vm *vm,
-	const char *format, ...)
+static void say(const struct core *core, const struct core_vm *vm, struct core_line line,
+	const char *format, va_list args)
 {
-	char message[1024];
-	va_list args;
+	char text[1024];
 
 	if (!core->config.log)
 		return;
+	vsnprintf(text, sizeof(text), format, args);
+	line.vm = vm ? &vm->uuid : NULL;
+	line.name = vm ? vm->name : NULL;
+	line.text = text;
+	core->config.log(core->config.log_ctx, &line);
+}
+
+void core_say(const struct core *core, enum core_log_level level, const struct core_vm *vm,
+	const char *format, ...)
+{
+	va_list args;
+
 	va_start(args, format);
-	vsnprintf(message, sizeof(message), format, args);
+	say(core, vm, (struct core_line){ .level = level }, format, args);
 	va_end(args);
-	core->config.log(
-		core->config.log_ctx, level, vm ? &vm->uuid : NULL, vm ? vm->name : NULL, message);
+}
+
+void core_say_as(const struct core *core, enum core_log_level level, const struct core_vm *vm,
+	const char *message_id, const char *action, const char *format, ...)
+{
+	const struct core_line line = {
+		.level = level, .message_id = message_id, .action = action
+	};
+	va_list args;
+
+	va_start(args, format);
+	say(core, vm, line, format, args);
+	va_end(args);
 }
 
 const char *core_error_text(const struct hv_event *event)
@@ -50,15 +72,16 @@ void core_say_action(
 {
 	const struct engine_reason *reason = &action->reason;
 	const char *from = SIZE(reason->from ? reason->from : reason->actual);
+	const char *name = engine_reason_name(reason->type);
 
 	if (reason->step > 0)
-		core_say(core, CORE_LOG_INFO, vm,
+		core_say_as(core, CORE_LOG_INFO, vm, MESSAGE_TARGET, name,
 			"target %s -> %s: %s in step %u for %s, which needs %s", from,
-			SIZE(action->target), engine_reason_name(reason->type), reason->step,
-			name_of(core, reason->root), SIZE(reason->need));
+			SIZE(action->target), name, reason->step, name_of(core, reason->root),
+			SIZE(reason->need));
 	else
-		core_say(core, CORE_LOG_INFO, vm, "target %s -> %s: %s", from, SIZE(action->target),
-			engine_reason_name(reason->type));
+		core_say_as(core, CORE_LOG_INFO, vm, MESSAGE_TARGET, name, "target %s -> %s: %s",
+			from, SIZE(action->target), name);
 }
 
 /* The flag of a root that is short: a group's or a VM's own. */
@@ -81,10 +104,12 @@ static void say_short(struct core *core, const struct engine_event *event)
 		return;
 	*flag = !over;
 	if (over)
-		core_say(core, CORE_LOG_NOTICE, core_vm_by_id(core, event->id),
-			"%s is no longer short", name_of(core, event->id));
+		core_say_as(core, CORE_LOG_NOTICE, core_vm_by_id(core, event->id),
+			MESSAGE_SHORT_OVER, NULL, "%s is no longer short",
+			name_of(core, event->id));
 	else
-		core_say(core, CORE_LOG_WARNING, core_vm_by_id(core, event->id),
+		core_say_as(core, CORE_LOG_WARNING, core_vm_by_id(core, event->id), MESSAGE_SHORT,
+			NULL,
 			"%s is short: %s that no VM can give; 'ballastctl explain' says why for "
 			"each",
 			name_of(core, event->id), SIZE(event->a));
@@ -97,7 +122,7 @@ static void say_below_min(struct core *core, const struct engine_event *event)
 	if (core->below_min)
 		return;
 	core->below_min = true;
-	core_say(core, CORE_LOG_ERROR, NULL,
+	core_say_as(core, CORE_LOG_ERROR, NULL, MESSAGE_BELOW_MIN, NULL,
 		"memory is nearly gone: %s free, below wm-min %s; steps are larger, and what "
 		"comes too late is asked of others",
 		size_format_signed(event->b * (int64_t)POLICY_PAGE_SIZE, text, sizeof(text)),
@@ -113,7 +138,8 @@ void core_say_view(struct core *core)
 	if (!core->below_min || !view->known || view->free < (int64_t)view->wm_min)
 		return;
 	core->below_min = false;
-	core_say(core, CORE_LOG_NOTICE, NULL, "memory is above wm-min again: %s free",
+	core_say_as(core, CORE_LOG_NOTICE, NULL, MESSAGE_ABOVE_MIN, NULL,
+		"memory is above wm-min again: %s free",
 		size_format_signed(view->free * (int64_t)POLICY_PAGE_SIZE, text, sizeof(text)));
 }
 
@@ -127,21 +153,24 @@ static void say_of_vm(struct core *core, const struct engine_event *event)
 	switch (event->type) {
 	case ENGINE_EVENT_ASK_CAME:
 		vm->said_failed = vm->said_contended = false;
-		core_say(core, CORE_LOG_INFO, vm, "gave %s of %s", SIZE(b), SIZE(event->a));
+		core_say_as(core, CORE_LOG_INFO, vm, MESSAGE_ASK_CAME, NULL, "gave %s of %s",
+			SIZE(b), SIZE(event->a));
 		break;
 	case ENGINE_EVENT_ASK_FAILED:
-		core_say(core, vm->said_failed ? CORE_LOG_DEBUG : CORE_LOG_WARNING, vm,
+		core_say_as(core, vm->said_failed ? CORE_LOG_DEBUG : CORE_LOG_WARNING, vm,
+			MESSAGE_ASK_FAILED, NULL,
 			"gave only %s of %s before its deadline; it is asked for less, and later",
 			SIZE(b), SIZE(event->a));
 		vm->said_failed = true;
 		break;
 	case ENGINE_EVENT_WISH:
-		core_say(core, CORE_LOG_NOTICE, vm,
+		core_say_as(core, CORE_LOG_NOTICE, vm, MESSAGE_WISH, NULL,
 			"somebody else set its balloon: its ceiling is %s -> %s", SIZE(event->a),
 			SIZE(b));
 		break;
 	case ENGINE_EVENT_CONTENDED:
-		core_say(core, vm->said_contended ? CORE_LOG_DEBUG : CORE_LOG_WARNING, vm,
+		core_say_as(core, vm->said_contended ? CORE_LOG_DEBUG : CORE_LOG_WARNING, vm,
+			MESSAGE_CONTENDED, NULL,
 			"rests at %s above its target %s: somebody else moves its balloon, or the "
 			"guest; it is left alone for a while",
 			SIZE(b), SIZE(event->a));

@@ -12,18 +12,33 @@
 #include <stdlib.h>
 #include <string.h>
 
-static size_t find(const struct core *core, const struct hv_uuid *uuid)
+/* True: it is there, at *ret_i. False: that is its place in the order. */
+static bool find(const struct core *core, const struct hv_uuid *uuid, size_t *ret_i)
 {
-	size_t i = 0;
+	size_t low = 0, high = core->nr_paused;
 
-	while (i < core->nr_paused && !hv_uuid_equal(&core->paused_vms[i], uuid))
-		i++;
-	return i;
+	while (low < high) {
+		size_t i = low + (high - low) / 2;
+		int order = memcmp(core->paused_vms[i].bytes, uuid->bytes, sizeof(uuid->bytes));
+
+		if (order == 0) {
+			*ret_i = i;
+			return true;
+		}
+		if (order < 0)
+			low = i + 1;
+		else
+			high = i;
+	}
+	*ret_i = low;
+	return false;
 }
 
 bool core_is_paused(const struct core *core, const struct hv_uuid *uuid)
 {
-	return core->paused || find(core, uuid) < core->nr_paused;
+	size_t i;
+
+	return core->paused || find(core, uuid, &i);
 }
 
 static void apply(struct core *core, struct core_vm *vm)
@@ -39,27 +54,45 @@ void core_pause(struct core *core, bool paused)
 	if (core->paused == paused)
 		return;
 	core->paused = paused;
-	core_say(core, CORE_LOG_NOTICE, NULL,
+	core_say_as(core, CORE_LOG_NOTICE, NULL, paused ? MESSAGE_PAUSED : MESSAGE_RESUMED, NULL,
 		paused ? "paused: nobody is asked for memory; what VMs have coming they get"
 		       : "no longer paused");
 	HASH_ITER (hh, core->vms, vm, next)
 		apply(core, vm);
 }
 
+/* There is room for the next power of two. */
+static int insert(struct core *core, size_t i, const struct hv_uuid *uuid)
+{
+	struct hv_uuid *vms = core->paused_vms;
+	size_t nr = core->nr_paused;
+
+	if (nr >= CORE_MAX_VMS)
+		return -ENOSPC;
+	if ((nr & (nr - 1)) == 0) {
+		vms = reallocarray(vms, nr ? 2 * nr : 1, sizeof(*vms));
+		if (!vms)
+			return -ENOMEM;
+		core->paused_vms = vms;
+	}
+	memmove(&vms[i + 1], &vms[i], (nr - i) * sizeof(*uuid));
+	vms[i] = *uuid;
+	core->nr_paused++;
+	return 0;
+}
+
 int core_pause_vm(struct core *core, const struct hv_uuid *uuid, bool paused)
 {
-	size_t i = find(core, uuid);
-	struct hv_uuid *grown;
 	struct core_vm *vm;
+	size_t i;
+	int r;
 
-	if (paused == (i < core->nr_paused))
+	if (paused == find(core, uuid, &i))
 		return 0;
 	if (paused) {
-		grown = reallocarray(core->paused_vms, core->nr_paused + 1, sizeof(*grown));
-		if (!grown)
-			return -ENOMEM;
-		core->paused_vms = grown;
-		core->paused_vms[core->nr_paused++] = *uuid;
+		r = insert(core, i, uuid);
+		if (r < 0)
+			return r;
 	} else {
 		memmove(&core->paused_vms[i], &core->paused_vms[i + 1],
 			(core->nr_paused - i - 1) * sizeof(*uuid));
@@ -67,7 +100,8 @@ int core_pause_vm(struct core *core, const struct hv_uuid *uuid, bool paused)
 	}
 	vm = core_vm_find(core, uuid);
 	if (vm && !vm->gone) {
-		core_say(core, CORE_LOG_NOTICE, vm,
+		core_say_as(core, CORE_LOG_NOTICE, vm, paused ? MESSAGE_PAUSED : MESSAGE_RESUMED,
+			NULL,
 			paused ? "paused: it is not asked for memory; what it has coming it gets"
 			       : "no longer paused");
 		apply(core, vm);
@@ -102,7 +136,7 @@ size_t core_release(struct core *core, uint64_t root)
 			continue;
 		vm->release = true;
 		core_vm_dirty(core, vm);
-		core_say(core, CORE_LOG_NOTICE, vm,
+		core_say_as(core, CORE_LOG_NOTICE, vm, NULL, engine_reason_name(ENGINE_RELEASE),
 			"released: it gets its ceiling back, and is not asked for a while");
 		nr++;
 	}

@@ -12,6 +12,9 @@
 
 #include "common/size.h"
 
+/* Groups whose warnings are said one by one. */
+#define GROUP_WARNINGS_MAX 16
+
 #define SIZE(pages) size_format(core_bytes(pages), (char[SIZE_TEXT]){ 0 }, SIZE_TEXT)
 
 __attribute__((format(printf, 2, 3))) static void warn(
@@ -135,4 +138,24 @@ void core_say_warnings(struct core *core, struct core_vm *vm)
 		return;
 	for (size_t i = 0; i < view.nr_warnings; i++)
 		core_say(core, CORE_LOG_WARNING, vm, "%s", view.warnings[i]);
+}
+
+void core_say_group_warnings(const struct core *core)
+{
+	size_t nr = 0;
+
+	for (size_t i = 0; i < core->config.nr_groups; i++) {
+		const struct core_group_knobs *group = &core->config.groups[i];
+
+		if (group->knobs.soft_limit >= group->knobs.low || nr++ >= GROUP_WARNINGS_MAX)
+			continue;
+		core_say(core, CORE_LOG_WARNING, NULL,
+			"group %s: soft-limit %s is below low %s: what is between is kept as long "
+			"as others without such protection can give",
+			group->path, SIZE(group->knobs.soft_limit), SIZE(group->knobs.low));
+	}
+	if (nr > GROUP_WARNINGS_MAX)
+		core_say(core, CORE_LOG_WARNING, NULL,
+			"the soft-limit of %zu more groups is below their low",
+			nr - GROUP_WARNINGS_MAX);
 }

@@ -138,6 +138,20 @@ static uint64_t less_grown(const struct core_vm *vm, uint64_t bytes)
 	return bytes > grown ? bytes - grown : 0;
 }
 
+void core_put_lists(struct vm_sample *sample, const struct hv_lists *lists)
+{
+	struct vm_lists pages;
+
+	if (!core_pages_down(lists->active_anon, &pages.active_anon) ||
+		!core_pages_down(lists->inactive_anon, &pages.inactive_anon) ||
+		!core_pages_down(lists->active_file, &pages.active_file) ||
+		!core_pages_down(lists->inactive_file, &pages.inactive_file) ||
+		!core_pages_down(lists->swap_free, &pages.swap_free))
+		return;
+	sample->known |= VM_LISTS;
+	sample->lists = pages;
+}
+
 static void put_stats(struct vm_sample *sample, const struct core_vm *vm)
 {
 	const struct hv_stats *stats = &vm->stats;
@@ -154,6 +168,8 @@ static void put_stats(struct vm_sample *sample, const struct core_vm *vm)
 			&sample->disk_caches);
 	if (stats->known & HV_STAT_SWAP_IN)
 		put(sample, VM_SWAP_IN, core_pages_down, stats->swap_in, &sample->swap_in);
+	if (stats->known & HV_STAT_LISTS)
+		core_put_lists(sample, &stats->lists);
 }
 
 /* No balloon leaves more than there is, whatever is said; and none leaves nothing. */
@@ -175,12 +191,20 @@ void core_vm_sample(const struct core *core, const struct core_vm *vm, uint64_t 
 		put_process(&sample, &vm->process);
 	if (vm->has_stats)
 		put_stats(&sample, vm);
+	core_agent_sample(core, vm, now, &sample);
 
 	/* A figure counts as read after a target only where all figures are. */
 	sample.applied_seq = vm->stats_seq;
 	if (vm->process.known && vm->process_seq < sample.applied_seq)
 		sample.applied_seq = vm->process_seq;
 	*ret_sample = sample;
+}
+
+static bool same_lists(const struct vm_lists *a, const struct vm_lists *b)
+{
+	return a->active_anon == b->active_anon && a->inactive_anon == b->inactive_anon &&
+	       a->active_file == b->active_file && a->inactive_file == b->inactive_file &&
+	       a->swap_free == b->swap_free;
 }
 
 bool core_same_sample(const struct vm_sample *a, const struct vm_sample *b)
@@ -190,7 +214,7 @@ bool core_same_sample(const struct vm_sample *a, const struct vm_sample *b)
 	       a->overhead == b->overhead && a->stats_actual == b->stats_actual &&
 	       a->unused == b->unused && a->usable == b->usable &&
 	       a->disk_caches == b->disk_caches && a->swap_in == b->swap_in &&
-	       a->applied_seq == b->applied_seq;
+	       same_lists(&a->lists, &b->lists) && a->applied_seq == b->applied_seq;
 }
 
 bool core_same_knobs(const struct memcg_knobs *a, const struct memcg_knobs *b)
@@ -228,6 +252,8 @@ void core_vm_assess(struct core *core, struct core_vm *vm, uint64_t now)
 {
 	if (vm->gone || !vm->has_info)
 		return;
+	/* While its reports are new: an agent that ends tells of no list any more. */
+	core_agent_attrs(vm, now);
 	if (vm->arriving && vm->ran && vm->run == HV_RUNNING &&
 		now - vm->arrived >= CORE_ARRIVE_US) {
 		vm->arriving = false;

@@ -393,7 +393,8 @@ static void settle_vm(struct core *core, struct core_vm *vm, int error)
 	} else if (!vm->told.id) { /* not brought yet: there is nothing that it was told */
 		return;
 	} else if (vm->told.state != core_vm_state(core, vm, core->now))
-		core_say(core, CORE_LOG_INFO, vm, "%s -> %s", engine_vm_state_name(vm->told.state),
+		core_say_as(core, CORE_LOG_INFO, vm, MESSAGE_STATE, NULL, "%s -> %s",
+			engine_vm_state_name(vm->told.state),
 			engine_vm_state_name(core_vm_state(core, vm, core->now)));
 	vm->told.knobs = vm->knobs;
 	vm->told.attrs = vm->attrs;
@@ -482,6 +483,8 @@ static void take_action(struct core *core, const struct engine_action *action)
 		return;
 	core_say_action(core, vm, action);
 	vm->job = action->reason.job;
+	if (core_agent_hold(core, vm, action))
+		return;
 	lane_want_target(
 		&vm->lane, action->seq, core_bytes(action->target), core_bytes(action->ceiling));
 	core_vm_ready(core, vm);

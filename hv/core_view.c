@@ -96,6 +96,10 @@ static bool view_vm(
 		.samples = vm->nr_stats,
 		.throttle = vm->process.throttle,
 		.throttled = vm->process.throttled,
+		.paging = vm->process.paging,
+		.agent = vm->agent,
+		.agent_silent = vm->agent.connected && !core_agent_fresh(vm, core->now),
+		.agent_freed = vm->agent_freed,
 	};
 
 	if (!vm->told.id || vm->gone || engine_view(core->engine, vm->told.id, &view.engine) < 0)

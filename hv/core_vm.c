@@ -132,6 +132,10 @@ static void end_life(struct core *core, struct core_vm *vm)
 	struct lane *lane = &vm->lane;
 
 	core_change_drop(core, vm, "the VM has gone");
+	core_agent_drop(core, vm);
+	vm->agent = (struct hv_agent){ 0 };
+	vm->agent_at = vm->agent_not_before = vm->agent_freed = 0;
+	vm->said_agent_fault = false;
 	vm->life++;
 	lane->want_info = lane->want_target = lane->want_period = lane->want_stats = false;
 	lane->want_unthrottle = false;
@@ -158,7 +162,7 @@ static void end_life(struct core *core, struct core_vm *vm)
 void core_vm_leave(struct core *core, struct core_vm *vm)
 {
 	if (vm->told.id)
-		core_say(core, CORE_LOG_INFO, vm, "has gone");
+		core_say_as(core, CORE_LOG_INFO, vm, MESSAGE_GONE, NULL, "has gone");
 	leave_lists(core, vm);
 	end_life(core, vm);
 	vm->gone = vm->drop = true;
@@ -232,6 +236,29 @@ static void look_at_throttle(struct core *core, struct core_vm *vm, uint64_t now
 	vm->throttled_at = now;
 }
 
+/* What the pager did that an operator has to know, once for each kind. */
+static void look_at_paging(struct core *core, struct core_vm *vm)
+{
+	const struct hv_paging *p = &vm->process.paging;
+	struct hv_paging *said = &vm->said_paging;
+
+	if (!p->paged)
+		return;
+	if (p->over && !said->over)
+		core_say(core, CORE_LOG_WARNING, vm,
+			"has pages over a max: no room came for them within a second; raise the "
+			"max, or give those below it soft limits");
+	if (p->failed && !said->failed)
+		core_say(core, CORE_LOG_ERROR, vm,
+			"touched pages that its memory file does not have any more: they are an "
+			"error for it (SIGBUS)");
+	if (p->left && !said->left)
+		core_say(core, CORE_LOG_ERROR, vm,
+			"is no longer paged by ballast: it sent what cannot be served; it has its "
+			"faults from the kernel, and no limit holds for them");
+	*said = *p;
+}
+
 void core_vm_process(
 	struct core *core, struct core_vm *vm, uint64_t now, const struct hv_process *process)
 {
@@ -249,6 +276,7 @@ void core_vm_process(
 	if (vm->process_mark < core->process_nr)
 		vm->process_seq = vm->lane.applied_seq;
 	look_at_throttle(core, vm, now);
+	look_at_paging(core, vm);
 }
 
 void core_vm_free(struct core *core, struct core_vm *vm)
@@ -276,12 +304,15 @@ void core_vm_reap(struct core *core, struct core_vm *vm)
 
 void core_vm_drop_target(struct core *core, struct core_vm *vm, int error)
 {
-	if (!vm->lane.want_target)
+	uint64_t seq = vm->held.active ? vm->held.seq : vm->lane.seq;
+
+	if (!vm->lane.want_target && !vm->held.active)
 		return;
+	core_agent_drop(core, vm);
 	lane_drop_target(&vm->lane);
 	core_vm_ready(core, vm);
 	vm->has_result = true;
-	vm->result = (struct engine_result){ .id = vm->id, .seq = vm->lane.seq, .error = error };
+	vm->result = (struct engine_result){ .id = vm->id, .seq = seq, .error = error };
 	core_vm_dirty(core, vm);
 }
 
@@ -395,7 +426,7 @@ static void say_description(
 	uint64_t limit = resolved->knobs.soft_limit;
 
 	if (!vm->has_info)
-		core_say(core, CORE_LOG_INFO, vm,
+		core_say_as(core, CORE_LOG_INFO, vm, MESSAGE_FOUND, NULL,
 			"found: maximum %s, soft limit %s (%s), group %s%s",
 			size_format(core_bytes(resolved->attrs.maximum), maximum, sizeof(maximum)),
 			limit_text(limit, soft, sizeof(soft)), resolved->soft_source,
@@ -439,6 +470,7 @@ static void change_group(struct core *core, struct core_vm *vm, struct core_grou
 	vm->drop = true;
 	vm->has_result = false;
 	core_vm_set_id(core, vm, 0);
+	core_agent_drop(core, vm);
 	lane_drop_target(&vm->lane);
 	core_vm_ready(core, vm);
 	vm->lane.applied_seq = vm->stats_seq = vm->process_seq = 0;

@@ -77,6 +77,7 @@ void hv_info_clear(struct hv_info *info)
 {
 	free(info->name);
 	free(info->partition);
+	free(info->agent);
 	free(info->problem);
 	hv_knobs_clear(&info->metadata);
 	hv_knobs_clear(&info->memtune);
@@ -116,13 +117,15 @@ int hv_info_copy(const struct hv_info *info, struct hv_info *ret_copy)
 	struct hv_info copy = *info;
 	int r;
 
-	copy.name = copy.partition = copy.problem = NULL;
+	copy.name = copy.partition = copy.problem = copy.agent = NULL;
 	copy.metadata = copy.memtune = (struct hv_knobs){ 0 };
 	r = copy_text(info->name, &copy.name);
 	if (r == 0)
 		r = copy_text(info->partition, &copy.partition);
 	if (r == 0)
 		r = copy_text(info->problem, &copy.problem);
+	if (r == 0)
+		r = copy_text(info->agent, &copy.agent);
 	if (r == 0)
 		r = hv_knobs_copy(&info->metadata, &copy.metadata);
 	if (r == 0)
@@ -196,6 +199,7 @@ enum hv_event_type hv_answer_of(enum hv_call_type type)
 	case HV_TARGET:
 	case HV_UNTHROTTLE:
 	case HV_KNOBS:
+	case HV_RECLAIM:
 		return HV_EVENT_DONE;
 	case HV_PROCESS:
 		return HV_EVENT_PROCESS;

@@ -130,10 +130,11 @@ struct hv_knobs_change {
 struct hv_info {
 	struct hv_uuid uuid;
 	char *name;
-	uint64_t maximum;	  /* the domain's maximum memory */
-	uint64_t ceiling;	  /* recorded by an earlier ballast; 0: none */
-	bool balloon;		  /* has a balloon device */
-	unsigned int kinds;	  /* enum hv_kind */
+	uint64_t maximum;   /* the domain's maximum memory */
+	uint64_t ceiling;   /* recorded by an earlier ballast; 0: none */
+	char *agent;	    /* the socket behind which its agent's port is; NULL: it has none */
+	bool balloon;	    /* has a balloon device */
+	unsigned int kinds; /* enum hv_kind */
 	uint64_t stats_period_s;  /* 0: the statistics are switched off */
 	struct hv_knobs metadata; /* ballast's own element */
 	struct hv_knobs
@@ -153,6 +154,42 @@ enum hv_stat {
 	HV_STAT_DISK_CACHES = 1u << 3,
 	HV_STAT_SWAP_IN = 1u << 4,
 	HV_STAT_LAST_UPDATE = 1u << 5,
+	HV_STAT_LISTS = 1u << 6, /* an agent in the guest reports, and this is its newest report */
+};
+
+/* What an agent tells of its guest's lists, bytes. */
+struct hv_lists {
+	uint64_t active_anon, inactive_anon;
+	uint64_t active_file, inactive_file;
+	uint64_t swap_free; /* of the guest's own swap */
+};
+
+/* Of struct hv_agent: what its newest report told. */
+enum hv_agent_figure {
+	HV_AGENT_LISTS = 1u << 0,
+	HV_AGENT_FREE = 1u << 1,
+	HV_AGENT_FLOOR = 1u << 2,
+	HV_AGENT_WORKINGSET = 1u << 3,
+	HV_AGENT_PRESSURE = 1u << 4,
+	HV_AGENT_REPORT = 1u << 5, /* one came; need, refaults and swapins are of it */
+};
+
+#define HV_AGENT_TEXT 48
+
+/* What is known of the agent in a guest: the guest's own word, all of it. */
+struct hv_agent {
+	bool connected;	    /* it has said hello, in a version that is spoken here */
+	bool reclaims;	    /* HV_RECLAIM may be asked of it */
+	unsigned int known; /* enum hv_agent_figure */
+	struct hv_lists lists;
+	uint64_t free, floor, workingset; /* bytes */
+	uint64_t need;			  /* bytes that it says it lacks */
+	uint64_t refaults, swapins;	  /* bytes a second */
+	uint64_t psi_some, psi_full;	  /* thousandths */
+	uint64_t version;		  /* of the protocol */
+	char software[HV_AGENT_TEXT];	  /* printable ASCII */
+	uint64_t faults;		  /* messages that were refused, and floods */
+	char fault[HV_AGENT_TEXT];	  /* the last of them; "": none */
 };
 
 struct hv_stats {
@@ -161,8 +198,20 @@ struct hv_stats {
 	uint64_t swap_in;     /* bytes since the guest's boot */
 	uint64_t last_update; /* the guest's last answer, seconds of any clock: only its moving
 				 counts */
-	bool job_known;	      /* whether and which job runs was told */
+	struct hv_lists lists;
+	bool job_known; /* whether and which job runs was told */
 	enum hv_job job;
+};
+
+/* Of a VM whose page faults are resolved by the pager, since it was there; in pages. */
+struct hv_paging {
+	bool paged;	  /* it is one */
+	bool left;	  /* its faults are the kernel's: it sent what cannot be served */
+	uint64_t faults;  /* resolved, or waiting */
+	uint64_t waited;  /* of those: for room below a max */
+	uint64_t over;	  /* charged over a max, as there was no room in time */
+	uint64_t dropped; /* by its balloon */
+	uint64_t failed;  /* that its file could not fill */
 };
 
 /* The host's view of a VM's process. */
@@ -176,6 +225,7 @@ struct hv_process {
 	/* memory.high of its own cgroup (v2); 0: none, or not known. */
 	uint64_t throttle;
 	uint64_t throttled; /* how often it ran into that, since any time */
+	struct hv_paging paging;
 };
 
 struct hv_host {
@@ -208,16 +258,24 @@ enum hv_call_type {
 	 * min would be over max. Never anything else of the configuration. DONE
 	 */
 	HV_KNOBS,
+	/*
+	 * Have the agent free bytes in the guest: DONE, with what came, at the latest at the
+	 * deadline and a little. Never hangs, and takes no worker. -ENOTCONN: no agent; -EAGAIN: it
+	 * is at it already, or reads nothing; -EOPNOTSUPP: not with this backend.
+	 */
+	HV_RECLAIM,
 	HV_PROCESS, /* of all VMs that are not off, together: HV_EVENT_PROCESS. Never hangs. */
 	HV_HOST,    /* the host's memory: HV_EVENT_HOST. Never hangs. */
 };
 
 struct hv_call {
 	enum hv_call_type type;
-	uint64_t token;		  /* the caller's; the answering event has it */
-	struct hv_uuid uuid;	  /* of a VM's call */
-	uint64_t target, ceiling; /* HV_TARGET, bytes */
-	uint64_t period_s;	  /* HV_PERIOD */
+	uint64_t token;		     /* the caller's; the answering event has it */
+	struct hv_uuid uuid;	     /* of a VM's call */
+	uint64_t target, ceiling;    /* HV_TARGET, bytes */
+	uint64_t period_s;	     /* HV_PERIOD */
+	uint64_t bytes, deadline_ms; /* HV_RECLAIM */
+	bool anon, active;	     /* HV_RECLAIM: anonymous, active pages too */
 	/*
 	 * HV_KNOBS. The caller's, who keeps it until the answer was taken or close() has returned;
 	 * a call that may outlive close() has a copy: hv_change_copy().
@@ -252,6 +310,7 @@ enum hv_event_type {
 	HV_EVENT_CHANGED,
 	HV_EVENT_REBOOTED, /* the guest starts over; its balloon is full size again */
 	HV_EVENT_BALLOON,  /* actual changed */
+	HV_EVENT_AGENT,	   /* what is known of a VM's agent changed, or it reported */
 	HV_EVENT_PRESSURE, /* the host's memory is under pressure (PSI) */
 	HV_EVENT_DOWN,	   /* the connection is lost */
 	HV_EVENT_UP,	   /* it is there (again) */
@@ -276,6 +335,8 @@ struct hv_event {
 		} process;
 		struct hv_host host;
 		uint64_t actual;
+		struct hv_agent agent;
+		uint64_t came; /* DONE of HV_RECLAIM: bytes */
 	};
 };
 
@@ -302,13 +363,23 @@ struct hv_params {
 	const char *proc;		/* "/proc" */
 	const struct hv_backend *inner; /* what a wrapper wraps; NULL: it is none */
 	const char *cgroup;		/* "/sys/fs/cgroup", which NULL stands for */
+	const char *pager;		/* directory of microVMs, see hv/pager/backend.h; or NULL */
 	const char *pids;		/* libvirt's; NULL: "/run/libvirt/qemu" */
+	uint64_t dom0_min;		/* Xen: dom0 is a VM as others, with that; 0: off limits */
 };
 
 struct hv_backend {
 	const char *name; /* "libvirt" */
 	bool loosens;	  /* deflated pages stay with the host until the guest touches them */
 	uint64_t granule; /* bytes; the least that is asked of a VM */
+	/*
+	 * No guest tells how much it uses (there are no balloon statistics): one that tells nothing
+	 * gives down to its floor. Statistics that move say then that its driver was seen.
+	 */
+	bool silent;
+	/* The host's own software has memory of its own (dom0), and needs no reserve of the pool's.
+	 */
+	bool host_apart;
 
 	/* Whether this backend is meant by the URI. Never blocks. */
 	bool (*handles)(const char *uri);

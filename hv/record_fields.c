@@ -86,6 +86,7 @@ static const struct record_field bounds_fields[] = {
 	UINT(workingset_bounds, floor_free_only_percent, PERCENT_MAX),
 	UINT(workingset_bounds, margin_percent, PERCENT_MAX),
 	PAGES(workingset_bounds, margin_at_least),
+	BOOL(workingset_bounds, silent_gives),
 };
 static const struct record_struct record_bounds = STRUCT(workingset_bounds, bounds_fields);
 
@@ -108,6 +109,7 @@ static const struct record_field config_fields[] = {
 	TIME(engine_config, rest_us),
 	TIME(engine_config, growth_us),
 	TIME(engine_config, release_us),
+	BOOL(engine_config, no_soft_pass),
 };
 const struct record_struct record_config = STRUCT(engine_config, config_fields);
 
@@ -210,8 +212,8 @@ static const struct record_field sample_fields[] = {
 	PAGES(vm_sample, usable),
 	PAGES(vm_sample, disk_caches),
 	PAGES(vm_sample, swap_in),
-	INNER(vm_sample, lists, record_lists),
 	COUNT(vm_sample, applied_seq),
+	INNER(vm_sample, lists, record_lists),
 };
 const struct record_struct record_sample = STRUCT(vm_sample, sample_fields);
 

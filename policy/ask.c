@@ -294,7 +294,7 @@ uint64_t ask_in_time(const struct engine *e, const struct vm *vm)
 static void promote(struct engine *e, struct vm *vm)
 {
 	struct ask *ask = &vm->ask;
-	uint64_t size = ask->on ? ask->from - ask->goal : 0;
+	uint64_t size = vm->ask_on ? ask->from - ask->goal : 0;
 	uint64_t pages = pages_min(vm->waiting, pages_sub(max_step(e), size)), way;
 
 	if (!pages)
@@ -302,13 +302,13 @@ static void promote(struct engine *e, struct vm *vm)
 	pages = pages_min(pages, allowed_now(e, vm));
 	if (!pages)
 		return;
-	if (ask->on && pages < vm->waiting && pages < size / EXTEND_FRACTION)
+	if (vm->ask_on && pages < vm->waiting && pages < size / EXTEND_FRACTION)
 		return;
-	if (ask->on && pages < size / EXTEND_FRACTION && pages < MIB_TO_PAGES(16))
+	if (vm->ask_on && pages < size / EXTEND_FRACTION && pages < MIB_TO_PAGES(16))
 		return;
-	if (!ask->on) {
-		*ask = (struct ask){ .on = true,
-			.since = e->now,
+	if (!vm->ask_on) {
+		vm->ask_on = true;
+		*ask = (struct ask){ .since = e->now,
 			.actual = vm->set.actual,
 			.eased_at = vm->set.actual,
 			.moved = e->now,
@@ -317,6 +317,7 @@ static void promote(struct engine *e, struct vm *vm)
 		ask->beside = vm->set.cost - vm->set.usage;
 		vm->out = 0;
 		vm->asks++;
+		vm->refills = give_refilled(e, vm);
 	}
 	ask->goal = settle_from(vm) - pages;
 	vm->out = settle_outstanding(vm);
@@ -378,6 +379,21 @@ static void keep_share(
 	topology_busy(e, vm);
 }
 
+/* What the i-th share from now will meet, see ahead.h. */
+static void keep_ahead(const struct reclaim_plan *plan, size_t i)
+{
+	const struct memcg *m;
+
+	if (i + 2 * AHEAD_ROUNDS < plan->nr)
+		ahead(plan->shares[i + 2 * AHEAD_ROUNDS].memcg, 1, 2);
+	if (i + AHEAD_ROUNDS < plan->nr) {
+		m = plan->shares[i + AHEAD_ROUNDS].memcg;
+		ahead(m->vm, 0, VM_LINE_ASKED);
+		if (m->parent)
+			ahead(m->parent, 2, 3);
+	}
+}
+
 /* What waits of step 3 and 4 is planned anew when somebody came to be in excess who can give. */
 static void prefer_excess(struct engine *e, const struct demand *d)
 {
@@ -407,8 +423,10 @@ static uint64_t ask_for(struct engine *e, const struct demand *d)
 	if (way >= d->need)
 		return 0;
 	reclaim(d->root, d->need - way, e->config.granule, true, &plan);
-	for (size_t i = 0; i < plan.nr; i++)
+	for (size_t i = 0; i < plan.nr; i++) {
+		keep_ahead(&plan, i);
 		keep_share(e, d, way, &plan.shares[i]);
+	}
 	return plan.short_pages;
 }
 

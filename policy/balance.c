@@ -9,9 +9,9 @@ uint64_t balance_limit(uint64_t ceiling, uint64_t max)
 }
 
 uint64_t balance_loosened(
-	bool in_excess, uint64_t usage, uint64_t limit, uint64_t at_least, unsigned int fraction)
+	bool capped, uint64_t usage, uint64_t limit, uint64_t at_least, unsigned int fraction)
 {
-	if (!in_excess)
+	if (!capped)
 		return limit;
 	return pages_min(limit, usage + pages_max(at_least, usage / fraction));
 }

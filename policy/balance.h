@@ -3,7 +3,8 @@
  * balance: who gets memory back, and how much. Pure arithmetic; the engine applies it.
  *
  * Three ways back. Loosening: after a cut came the cap is lifted, where deflated pages stay with
- * the host until they are touched. Feeding: a VM not in excess that shows pressure gets all it is
+ * the host until they are touched; in part for a VM in excess or one that refills at once.
+ * Feeding: a VM not in excess that shows pressure gets all it is
  * promised at once. Gifts: with free above wm_high capped VMs share what is above it.
  * Inside the band between wm_low and wm_high nothing moves.
  */
@@ -18,11 +19,11 @@
 uint64_t balance_limit(uint64_t ceiling, uint64_t max);
 
 /*
- * The target once a cut came: the limit, or usage and headroom for a VM in excess: the larger of
- * at_least and usage / fraction.
+ * The target once a cut came: the limit, or usage and headroom for a VM that stays capped: the
+ * larger of at_least and usage / fraction.
  */
 uint64_t balance_loosened(
-	bool in_excess, uint64_t usage, uint64_t limit, uint64_t at_least, unsigned int fraction);
+	bool capped, uint64_t usage, uint64_t limit, uint64_t at_least, unsigned int fraction);
 
 /* Up to where a VM under pressure is fed: its soft limit, none: its limit. */
 uint64_t balance_fed(uint64_t soft_limit, uint64_t limit);

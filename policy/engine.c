@@ -167,6 +167,7 @@ int engine_new(const struct engine_config *config, struct engine **ret_engine)
 		engine_free(e);
 		return r;
 	}
+	e->tree->no_soft_pass = config->no_soft_pass;
 	*ret_engine = e;
 	return 0;
 }
@@ -215,6 +216,7 @@ int engine_set_config(struct engine *e, const struct engine_config *config)
 	if (r)
 		return r;
 	e->config = *config;
+	e->tree->no_soft_pass = config->no_soft_pass;
 	e->changed = true;
 	/* Floor and margin; a guest that rests has no new sample for long. */
 	topology_reassess(e, e->tree->root);
@@ -405,32 +407,36 @@ static int take_requests(struct engine *e, const struct engine_input *in)
 	return error;
 }
 
+static bool waits_until(struct engine *e, uint64_t time)
+{
+	if (time <= e->now)
+		return false;
+	engine_by(e, time);
+	return true;
+}
+
+static bool waits_held(struct engine *e, const struct vm *vm)
+{
+	return waits_until(e, vm->failed_until) | waits_until(e, vm->contended_until) |
+	       waits_until(e, vm->refused_until) | waits_until(e, vm->fed_until) |
+	       waits_until(e, vm->released_until) |
+	       waits_until(e, give_reserved(e, vm) ? vm->gift_until : 0);
+}
+
 /* VMs that nothing is expected of any more leave the busy ones; the others say when to come back.
  */
 static void retire(struct engine *e)
 {
 	for (struct vm *vm = busy_first(e); vm; vm = busy_next(e, vm)) {
-		uint64_t times[] = {
-			vm->ask.on ? vm->ask.deadline : 0,
-			vm_capped(vm) ? vm->hold_until : 0,
-			vm->failed_until,
-			vm->contended_until,
-			vm->refused_until,
-			vm->fed_until,
-			vm->released_until,
-			give_reserved(e, vm) ? vm->gift_until : 0,
-			vm->rested ? 0 : vm->rest_since + e->config.rest_us,
-		};
-		bool wait = false;
+		bool capped = vm_capped(vm);
+		bool wait = waits_until(e, vm->ask_on ? vm->ask.deadline : 0) |
+			    waits_until(e, capped ? vm->hold_until : 0) |
+			    waits_until(e, vm->rested ? 0 : vm->rest_since + e->config.rest_us);
 
+		if (vm->held_until > e->now)
+			wait |= waits_held(e, vm);
 		vm->acted = false;
-		for (size_t i = 0; i < sizeof(times) / sizeof(times[0]); i++) {
-			if (times[i] > e->now) {
-				engine_by(e, times[i]);
-				wait = true;
-			}
-		}
-		vm->busy = wait || vm->owed || vm->hung || vm->cut || vm_capped(vm);
+		vm->busy = wait || vm->owed || vm->hung || vm->cut || capped;
 	}
 	topology_busy_compact(e);
 }
@@ -456,6 +462,7 @@ int engine_tick(struct engine *e, const struct engine_input *in, struct engine_o
 	charge_see_dirty(e->tree);
 	for (struct vm *vm = busy_first(e); vm; vm = busy_next(e, vm))
 		settle_vm(e, vm);
+	e->settled = e->now;
 	first_error(&error, take_requests(e, in));
 	account_pool(e);
 	e->need = 0;

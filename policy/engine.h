@@ -43,6 +43,7 @@ struct engine_config {
 	uint64_t rest_us;	  /* actual that stood still so long rests */
 	uint64_t growth_us;	  /* what free falls by within it fits between wm_low and wm_min */
 	uint64_t release_us;	  /* a VM that was released is not asked for so long */
+	bool no_soft_pass;	  /* to compare with: everybody at once; no daemon's option */
 };
 
 void engine_config_default(struct engine_config *ret_config);
@@ -286,6 +287,14 @@ struct engine_pool_view {
 };
 
 void engine_pool_view(const struct engine *engine, struct engine_pool_view *ret_view);
+
+/*
+ * From now on the VM is charged page by page by somebody else, with charge_try() on *ret_leaf: what
+ * was booked for it goes, its samples only tell what is seen, and its pages stay charged when it is
+ * gone until they are uncharged. The leaf is there as long as the VM, or a reference of one's own,
+ * is. -ENOENT: no such VM. Between ticks.
+ */
+int engine_page(struct engine *engine, uint64_t id, struct memcg **ret_leaf);
 
 /* The tree, for walks in status: children of a group in order. */
 const struct memcg_tree *engine_tree(const struct engine *engine);

@@ -16,7 +16,6 @@
  * usage is at goal (within a granule), at its deadline, or when it is cancelled.
  */
 struct ask {
-	bool on;
 	uint64_t seq;	 /* of the newest target that belongs to it */
 	uint64_t from;	 /* usage when it began */
 	uint64_t goal;	 /* usage that it leads to */
@@ -35,10 +34,14 @@ struct allowance {
 	uint64_t left, at;
 };
 
-/* In the order of use, as struct memcg is: what a sample meets comes first. */
+/*
+ * In the order of use, as struct memcg is: a sample meets the first lines, and no more unless
+ * something runs.
+ */
 struct vm {
 	struct reclaim_vm reclaim; /* what plans read; memcg.vm points here */
 	struct memcg *memcg;
+	/* A line. */
 
 	enum engine_vm_state state;
 	bool swaps;   /* swapped in between the last two samples */
@@ -50,46 +53,63 @@ struct vm {
 	bool rested;  /* that rest was looked at */
 	bool again;   /* asked once more already */
 	bool acted;   /* has an action in this tick */
+	bool paged;   /* charged page by page, by somebody else */
 	bool busy;
-	size_t busy_at; /* in engine.busy */
-
+	bool ask_on;	  /* there is an ask */
+	uint32_t busy_at; /* in engine.busy */
+	uint32_t samples; /* one a second: for a hundred years */
 	struct engine_vm_attrs attrs;
-	struct workingset set;
-	struct vm_sample sample;
-	uint64_t overhead; /* booked in engine.overhead */
+	/* A line. */
 
-	uint64_t ceiling;
-	uint64_t target;    /* the newest; 0: none yet */
+	struct workingset set;
 	uint64_t waiting;   /* of its share, kept back for pace */
 	uint64_t owed;	    /* booked with memcg_owe() */
 	uint64_t owed_gain; /* the same, of what the host gains by it */
 	uint64_t hung;	    /* asked, and the lane does not answer: nobody counts on it */
-	uint64_t delivered; /* what a failed ask brought, doubled by each success */
+	uint64_t ceiling;
+	uint64_t target; /* the newest; 0: none yet */
+	/* Two lines. */
 
-	uint64_t hold_until;   /* no gift before */
+	uint64_t held_until; /* from then on none of those that follow below runs */
+	uint64_t delivered;  /* what a failed ask brought, doubled by each success */
+	uint64_t overhead;   /* booked in engine.overhead */
+	uint64_t rest_at;    /* actual, ... */
+	struct vm_sample sample;
+	/* Two lines, without the lists. */
+
+	uint64_t rest_since; /* ... and since when it is that */
+	uint64_t hold_until; /* no gift before */
+	/* By vm_hold() only: */
 	uint64_t failed_until; /* asked no more than delivered before */
 	uint64_t contended_until;
-	uint64_t fed_until;	      /* not asked before */
-	uint64_t refused_until;	      /* a way back was refused: not tried before */
-	uint64_t released_until;      /* let go by the operator: not asked before */
-	uint64_t gift_to, gift_until; /* gift not yet taken: usage may grow to gift_to */
-
-	uint64_t rest_at, rest_since; /* actual, and since when it is that */
-	uint64_t samples;
+	uint64_t fed_until;	 /* not asked before */
+	uint64_t refused_until;	 /* a way back was refused: not tried before */
+	uint64_t released_until; /* let go by the operator: not asked before */
+	uint64_t gift_until;	 /* a gift not yet taken, until then: usage may grow to ... */
+	uint64_t gift_to;
+	/* After a cut its cap was lifted: at refill_at before refill_until it has refilled. */
+	uint64_t refill_at, refill_until;
+	bool refills; /* it had when it was asked the last time */
 
 	uint64_t seq;	 /* of the newest target */
 	uint64_t lowest; /* the lowest target since actual last rested */
+	uint64_t out;	 /* outstanding of the ask when it was last accounted */
 	struct ask ask;
-	uint64_t out;		  /* outstanding of the ask when it was last accounted */
-	uint64_t speed;		  /* pages a second, measured; 0: not yet */
-	struct engine_reason why; /* of its newest share */
-	struct allowance allowance;
-	unsigned int failures; /* in a row */
-
-	uint64_t asks, failed;
+	uint64_t speed;		       /* pages a second, measured; 0: not yet */
+	struct engine_reason why;      /* of its newest share */
 	struct engine_reason *reasons; /* a ring of ENGINE_REASONS */
 	size_t nr_reasons;	       /* ever */
+	uint64_t asks, failed;
+	struct allowance allowance;
+	unsigned int failures; /* in a row */
 };
+
+/* The last lines that a sample of one at rest meets, and who is told something. */
+#define VM_LINE_AT_REST (offsetof(struct vm, sample.lists) / AHEAD_LINE - 1)
+#define VM_LINE_ASKED	(offsetof(struct vm, asks) / AHEAD_LINE)
+
+/* Fields that are meant to share lines do. */
+_Static_assert(offsetof(struct vm, sample.lists) == 6 * AHEAD_LINE, "at rest: six lines");
 
 struct job {
 	uint64_t id, root, wanted, came;
@@ -131,6 +151,7 @@ struct engine {
 	struct allowance allowance;
 
 	uint64_t now;
+	uint64_t settled; /* now, when the busy ones were settled last */
 	bool ticked;
 	bool changed;	      /* this tick's input may have changed a cap */
 	uint64_t short_pages; /* of the pool */
@@ -161,7 +182,7 @@ static inline struct vm *vm_of(const struct memcg *memcg)
 static inline struct vm *busy_from(const struct engine *e, size_t at)
 {
 	if (at + AHEAD_ROUNDS < e->nr_busy)
-		ahead(e->busy[at + AHEAD_ROUNDS], 0, 9);
+		ahead(e->busy[at + AHEAD_ROUNDS], 0, VM_LINE_ASKED);
 	while (at < e->nr_busy && !e->busy[at])
 		at++;
 	return at < e->nr_busy ? e->busy[at] : NULL;
@@ -200,7 +221,7 @@ static inline bool vm_receives(const struct vm *vm)
 /* Told to give, or about to be, though all of it may have come. */
 static inline bool vm_asked(const struct vm *vm)
 {
-	return vm->ask.on || vm->waiting;
+	return vm->ask_on || vm->waiting;
 }
 
 static inline uint64_t vm_limit(const struct vm *vm)
@@ -224,6 +245,13 @@ static inline bool vm_hides(const struct engine *e, const struct vm *vm)
 static inline bool vm_capped(const struct vm *vm)
 {
 	return vm->touched && vm->target && vm->target < vm_limit(vm);
+}
+
+/* One of the times of struct vm that held_until is the last of. */
+static inline void vm_hold(struct vm *vm, uint64_t *which, uint64_t until)
+{
+	*which = until;
+	vm->held_until = pages_max(vm->held_until, until);
 }
 
 /* engine.c */
@@ -280,6 +308,7 @@ void give_feed(struct engine *e);
 void give_release(struct engine *e);
 void give_loosen(struct engine *e);
 void give_gifts(struct engine *e);
+bool give_refilled(const struct engine *e, const struct vm *vm);
 uint64_t give_reserved(const struct engine *e, const struct vm *vm); /* gift not yet taken */
 
 #endif

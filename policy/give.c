@@ -6,7 +6,9 @@
 
 uint64_t give_reserved(const struct engine *e, const struct vm *vm)
 {
-	return vm->gift_until > e->now ? pages_sub(vm->gift_to, vm->set.usage) : 0;
+	return vm->held_until > e->now && vm->gift_until > e->now
+		       ? pages_sub(vm->gift_to, vm->set.usage)
+		       : 0;
 }
 
 static bool may_receive(const struct engine *e, const struct vm *vm)
@@ -26,21 +28,52 @@ static void promise(struct engine *e, struct vm *vm, uint64_t pages)
 	uint64_t before = give_reserved(e, vm);
 
 	vm->gift_to = vm->set.usage + pages;
-	vm->gift_until = e->now + e->config.hold_us;
+	vm_hold(vm, &vm->gift_until, e->now + e->config.hold_us);
 	e->gifts += give_reserved(e, vm) - before;
 }
 
-static void feed(struct engine *e, struct vm *vm, uint64_t target)
+/*
+ * Of so much more for all that are fed, what the pool has above wm_high and, where that is not
+ * enough, what those in excess give. Nobody else is cut for what may never be touched. One plan,
+ * however many are fed.
+ */
+static uint64_t affordable(struct engine *e, uint64_t pages)
 {
-	uint64_t pages = target - pages_max(vm->target, vm->set.usage);
+	struct reclaim_plan plan = { .shares = e->shares, .nr_max = e->max_vms * RECLAIM_SHARES };
+	int64_t spare = e->free - (int64_t)e->gifts - (int64_t)e->wm_high;
+	uint64_t has = spare > 0 ? (uint64_t)spare : 0;
 
+	if (has >= pages)
+		return pages;
+	reclaim(e->tree->root, pages - has, e->config.granule, false, &plan);
+	for (size_t i = 0; i < plan.nr && plan.shares[i].step <= 2; i++)
+		has += plan.shares[i].gain;
+	return pages_min(has, pages);
+}
+
+/* What a VM is to have more; 0: it needs nothing, or cannot be told. */
+static uint64_t feed_wants(const struct engine *e, const struct vm *vm, uint64_t *ret_target)
+{
+	uint64_t has = pages_max(vm->target, vm->set.usage);
+
+	if (!(vm->set.little_available || vm->swaps) || !vm_capped(vm))
+		return 0;
+	if (!may_receive(e, vm) || in_excess(e, vm))
+		return 0;
+	*ret_target = balance_fed(vm->memcg->knobs.soft_limit, vm_limit(vm));
+	return *ret_target >= has + e->config.granule ? *ret_target - has : 0;
+}
+
+static void feed(struct engine *e, struct vm *vm, uint64_t target, uint64_t promised)
+{
 	settle_cancel(e, vm, 0);
-	vm->cut = false;
+	vm->cut = vm->refills = false;
 	engine_act(e, vm, target,
 		(struct engine_reason){
 			.type = ENGINE_FEED, .bound = vm->memcg->knobs.soft_limit });
-	vm->hold_until = vm->fed_until = e->now + e->config.hold_us;
-	promise(e, vm, pages);
+	vm->hold_until = e->now + e->config.hold_us;
+	vm_hold(vm, &vm->fed_until, e->now + e->config.hold_us);
+	promise(e, vm, promised);
 	topology_refresh(e, vm);
 }
 
@@ -48,17 +81,19 @@ static void feed(struct engine *e, struct vm *vm, uint64_t target)
 void give_release(struct engine *e)
 {
 	for (struct vm *vm = busy_first(e); vm; vm = busy_next(e, vm)) {
-		uint64_t target = vm_limit(vm), before = pages_max(vm->target, vm->set.usage);
+		uint64_t target, before;
 
 		if (!vm->release)
 			continue;
+		target = vm_limit(vm);
+		before = pages_max(vm->target, vm->set.usage);
 		if (vm->released_until <= e->now || !vm_capped(vm)) {
 			vm->release = false;
 			continue;
 		}
 		if (!may_receive(e, vm))
 			continue;
-		vm->release = false;
+		vm->release = vm->refills = false;
 		engine_act(e, vm, target, (struct engine_reason){ .type = ENGINE_RELEASE });
 		if (!e->config.loosens)
 			promise(e, vm, pages_sub(target, before));
@@ -67,16 +102,21 @@ void give_release(struct engine *e)
 
 void give_feed(struct engine *e)
 {
-	uint64_t target;
+	uint64_t target = 0, wants = 0, has, part;
 
+	for (struct vm *vm = busy_first(e); vm; vm = busy_next(e, vm))
+		wants += feed_wants(e, vm, &target);
+	if (!wants)
+		return;
+	/* Deflated pages cost nothing until they are touched; else they are gone at once. */
+	has = e->config.loosens && e->pool.known ? affordable(e, wants) : wants;
 	for (struct vm *vm = busy_first(e); vm; vm = busy_next(e, vm)) {
-		if (!(vm->set.little_available || vm->swaps) || !vm_capped(vm))
+		wants = feed_wants(e, vm, &target);
+		if (!wants)
 			continue;
-		if (!may_receive(e, vm) || in_excess(e, vm))
-			continue;
-		target = balance_fed(vm->memcg->knobs.soft_limit, vm_limit(vm));
-		if (target >= pages_max(vm->target, vm->set.usage) + e->config.granule)
-			feed(e, vm, target);
+		part = pages_min(wants, has);
+		has -= part;
+		feed(e, vm, target, part);
 	}
 }
 
@@ -89,6 +129,25 @@ static bool under_max(const struct vm *vm)
 	return false;
 }
 
+/*
+ * It took back half of what it gave as soon as it could, and misses nothing: after the next cut its
+ * cap stays near its usage, else it refills again and again, and each cut has all that was never
+ * touched to inflate first. So for as long as it is cut again within a hold time.
+ */
+bool give_refilled(const struct engine *e, const struct vm *vm)
+{
+	return e->now < vm->refill_until && (vm->refills || vm->set.usage >= vm->refill_at) &&
+	       !vm->set.little_available && !vm->swaps;
+}
+
+static void watch_refill(const struct engine *e, struct vm *vm)
+{
+	uint64_t came = pages_sub(vm->ask.from, vm->set.usage);
+
+	vm->refill_at = vm->set.usage + pages_max(came / 2, e->config.granule);
+	vm->refill_until = e->now + e->config.hold_us;
+}
+
 void give_loosen(struct engine *e)
 {
 	uint64_t target;
@@ -99,8 +158,9 @@ void give_loosen(struct engine *e)
 		if (!vm->cut || vm_asked(vm) || !may_receive(e, vm) || under_max(vm))
 			continue;
 		vm->cut = false;
-		target = balance_loosened(in_excess(e, vm), vm->set.usage, vm_limit(vm),
-			e->config.headroom_at_least, e->config.headroom_fraction);
+		watch_refill(e, vm);
+		target = balance_loosened(in_excess(e, vm) || vm->refills, vm->set.usage,
+			vm_limit(vm), e->config.headroom_at_least, e->config.headroom_fraction);
 		if (!vm_capped(vm) || target < vm->target + e->config.granule)
 			continue;
 		engine_act(e, vm, target,

@@ -11,8 +11,6 @@
 #include <errno.h>
 #include <stdlib.h>
 
-#include "policy/ahead.h"
-
 /* A power of two, so that a mask picks the bucket; doubled when there are as many groups. */
 #define BUCKETS_AT_FIRST 16
 
@@ -75,13 +73,12 @@ static void hash_del(struct memcg_tree *tree, struct memcg *memcg)
 void memcg_ahead(const struct memcg_tree *tree, uint64_t id, unsigned int stage)
 {
 	struct memcg *const *bucket = bucket_of(tree->buckets, tree->nr_buckets, id);
+	const struct memcg *m = stage ? *bucket : NULL;
 
 	if (stage == 0)
 		ahead(bucket, 0, 0);
-	else if (stage == 1)
-		ahead(*bucket, 0, 2);
-	else if (*bucket && (*bucket)->parent)
-		ahead((*bucket)->parent, 3, 3);
+	else
+		ahead(stage > 1 && m && m->id != id ? m->hash_next : m, 0, 2);
 }
 
 struct memcg *memcg_find(const struct memcg_tree *tree, uint64_t id)
@@ -347,6 +344,22 @@ static int reserve_level(struct memcg_level *level)
 	return 0;
 }
 
+/* And for one more in a plan. */
+static int reserve_visits(struct memcg_tree *tree)
+{
+	size_t max = tree->max_visits ? tree->max_visits * 2 : 16;
+	struct memcg_visit *visits;
+
+	if (tree->nr_groups < tree->max_visits)
+		return 0;
+	visits = realloc(tree->visits, max * sizeof(*visits));
+	if (!visits)
+		return -ENOMEM;
+	tree->visits = visits;
+	tree->max_visits = max;
+	return 0;
+}
+
 /* Neither linked nor counted yet. */
 static int memcg_alloc(
 	struct memcg_tree *tree, struct memcg *parent, uint64_t id, struct memcg **ret_memcg)
@@ -354,11 +367,18 @@ static int memcg_alloc(
 	unsigned int level = parent ? parent->level + 1 : 0;
 	struct memcg *memcg;
 
-	if (reserve_level(&tree->levels[level]))
+	if (reserve_level(&tree->levels[level]) || reserve_visits(tree))
 		return -ENOMEM;
 	memcg = slab_get(&tree->levels[level].slab);
 	if (!memcg)
 		return -ENOMEM;
+	if (level) {
+		memcg->carries = slab_get(&tree->levels[level].carries);
+		if (!memcg->carries) {
+			slab_put(&tree->levels[level].slab, memcg);
+			return -ENOMEM;
+		}
+	}
 	memcg->level = (unsigned char)level;
 	memcg->id = id;
 	memcg->tree = tree;
@@ -382,9 +402,10 @@ int memcg_tree_new(struct memcg_tree **ret_tree)
 
 	if (!tree)
 		return r;
-	for (size_t i = 0; i <= MEMCG_MAX_DEPTH; i++)
-		slab_init(&tree->levels[i].slab,
-			sizeof(struct memcg) + (i + 1) * sizeof(tree->root->carry[0]));
+	for (size_t i = 0; i <= MEMCG_MAX_DEPTH; i++) {
+		slab_init(&tree->levels[i].slab, sizeof(struct memcg));
+		slab_init(&tree->levels[i].carries, i * sizeof(*tree->root->carries));
+	}
 	css_queue_init(&tree->released);
 	atomic_init(&tree->dirty, NULL);
 	tree->nr_buckets = BUCKETS_AT_FIRST;
@@ -410,7 +431,9 @@ void memcg_tree_free(struct memcg_tree *tree)
 	for (size_t i = 0; i <= MEMCG_MAX_DEPTH; i++) {
 		free(tree->levels[i].pending);
 		slab_drop(&tree->levels[i].slab);
+		slab_drop(&tree->levels[i].carries);
 	}
+	free(tree->visits);
 	free(tree->buckets);
 	free(tree);
 }
@@ -472,6 +495,7 @@ static void reap_one(struct memcg *memcg)
 	memcg_owe(memcg, -(int64_t)memcg->owed, -(int64_t)memcg->owed_gain);
 	unlink_child(parent, memcg);
 	hash_del(memcg->tree, memcg);
+	slab_put(&memcg->tree->levels[memcg->level].carries, memcg->carries);
 	slab_put(&memcg->tree->levels[memcg->level].slab, memcg);
 	css_put(&parent->css);
 }
@@ -539,6 +563,8 @@ bool memcg_is_below(const struct memcg *memcg, const struct memcg *root)
 static uint64_t effective_protection(uint64_t usage, uint64_t claimed, uint64_t parent_usage,
 	uint64_t parent_has, uint64_t siblings)
 {
+	if (!parent_has) /* mostly: and two divisions less a group and plan */
+		return 0;
 	if (siblings > parent_has)
 		return pages_mul_div(claimed, parent_has, siblings);
 	if (parent_usage <= siblings)

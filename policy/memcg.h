@@ -24,6 +24,7 @@
 
 #include <stddef.h>
 
+#include "policy/ahead.h"
 #include "policy/css.h"
 #include "policy/page_counter.h"
 #include "policy/slab.h"
@@ -97,26 +98,6 @@ struct memcg {
 	/* Sums over the children of min(seen, knob): what they claim to be protected. */
 	uint64_t children_min, children_low;
 
-	/* reclaim's scratch for one plan, and nobody else's; see reclaim.c. */
-	struct {
-		uint64_t stamp;
-		uint64_t capacity;  /* what all below may give in this step */
-		uint64_t justified; /* of it, what excess at or below this group asks for */
-		uint64_t budget;    /* what is left of this group's excess in this plan */
-		struct memcg *visited, *visited_next;  /* children visited in this step */
-		uint64_t protected_min, protected_low; /* effective, for this plan's root */
-		uint64_t share, part;
-		int64_t due;		    /* of a division: what is owed to it beside its part */
-		int64_t due_parts;	    /* and of a page */
-		uint64_t taken;		    /* of a VM: in this plan, so far */
-		size_t entry;		    /* of a VM: its newest share in the plan */
-		uint64_t position;	    /* these two start as the group's own and */
-		int64_t carry[MEMCG_STEPS]; /* become them where the plan is committed */
-	} plan;
-
-	/* Where the groups of a sharing that goes round start; id of a child, 0: the first. */
-	uint64_t position;
-
 	struct memcg *children, *children_tail; /* online, in the order of their creation */
 	struct memcg *next, *prev;		/* siblings, in the one list or the other */
 	struct memcg *offline_children;		/* killed and not yet freed: no walk meets them */
@@ -126,16 +107,52 @@ struct memcg {
 	struct memcg *dirty_next;
 
 	/*
-	 * The signed rest of earlier shares, in parts of a page (MEMCG_CARRY_PAGE), by the level of
-	 * the reclaim root and by step: a root is an ancestor, so its level names it. level + 1
-	 * rows.
+	 * As carry, of plans for other groups: a row each, by the level of the group, from 1 to its
+	 * own; as it is an ancestor, its level names it. Apart, as groups that are near each other
+	 * are found sooner and few plans are for any but the root.
 	 */
-	int64_t carry[][MEMCG_STEPS];
+	int64_t (*carries)[MEMCG_STEPS];
+
+	/*
+	 * Where the groups of a sharing that goes round start; id of a child, 0: the first. What a
+	 * plan for the root needs from here on is two lines: what is found, and the carries.
+	 */
+	_Alignas(AHEAD_LINE) uint64_t position;
+
+	/* What a plan keeps with a group, reclaim's and nobody else's; see reclaim.c. */
+	struct {
+		uint64_t stamp;
+		uint64_t budget; /* what is left of this group's excess in this plan */
+		uint64_t protected_min, protected_low; /* effective, for this plan's root */
+		uint64_t taken;			       /* of a VM: in this plan, so far */
+		size_t entry;			       /* of a VM: its newest share in the plan */
+		uint64_t position;		       /* these two start as the group's own and */
+		int64_t carry[MEMCG_STEPS];	       /* become them where the plan is committed */
+	} plan;
+
+	/*
+	 * The signed rest of earlier shares, in parts of a page (MEMCG_CARRY_PAGE), by step: of
+	 * plans for the root. See memcg_carries().
+	 */
+	int64_t carry[MEMCG_STEPS];
+};
+
+/* A group in a round of a plan: reclaim's scratch, see reclaim.c. A line. */
+struct memcg_visit {
+	struct memcg *memcg;
+	uint64_t capacity;  /* what all below may give in this phase */
+	uint64_t justified; /* of it, what excess at or below this group asks for */
+	uint64_t share;	    /* what it is to give */
+	uint64_t part;	    /* of its share, by one division */
+	int64_t due;	    /* of a division: what is owed to it beside its part */
+	int32_t due_parts;  /* and of a page */
+	uint32_t first, nr; /* its children's visits stand side by side */
+	bool covered;	    /* an ancestor's excess asks for pages from anyone below it */
 };
 
 /* The groups of a level, and which of them have something to be carried. */
 struct memcg_level {
-	struct slab slab;
+	struct slab slab, carries;
 	struct memcg **pending;
 	size_t nr_pending;
 	size_t nr_groups, max; /* there is room for all groups of the level */
@@ -145,9 +162,13 @@ struct memcg_tree {
 	struct memcg *root; /* level 0, immortal, id MEMCG_ROOT_ID */
 	struct css_queue released;
 	void *_Atomic dirty; /* struct memcg: charged past an events target since it was seen */
+	struct charge_stocks *stocks; /* of those who charge page by page; NULL: nobody does */
 	struct memcg **buckets;
 	uint64_t plan_stamp;	      /* of the newest plan; see memcg.plan */
+	bool no_soft_pass;	      /* reclaim() begins with step 3, whoever is in excess */
+	struct memcg_visit *visits;   /* there is room for all groups */
 	size_t nr_buckets, nr_groups; /* online and offline */
+	size_t max_visits;
 
 	struct memcg_level levels[MEMCG_MAX_DEPTH + 1];
 	unsigned int pending_levels; /* below this one nobody has something pending; 0: nowhere */
@@ -172,10 +193,25 @@ int memcg_new(struct memcg_tree *tree, struct memcg *parent, uint64_t id, struct
 struct memcg *memcg_find(const struct memcg_tree *tree, uint64_t id);
 
 /*
- * Has memory bring what memcg_find() and memcg_see_later() of that id will meet: stages 0, 1 and 2,
- * each some rounds before the next (ahead.h).
+ * Has memory bring what memcg_find() of that id will meet, and the group's own lines: stages 0, 1
+ * and 2, each some rounds before the next (ahead.h).
  */
 void memcg_ahead(const struct memcg_tree *tree, uint64_t id, unsigned int stage);
+
+/* The rests of shares in plans for the group of that level, itself or an ancestor. */
+static inline int64_t *memcg_carries(struct memcg *memcg, unsigned int level)
+{
+	return level ? memcg->carries[level - 1] : memcg->carry;
+}
+
+/* Has memory bring what a plan for the root will meet of a group; reclaim_vm is not among it. */
+static inline void memcg_plan_ahead(const struct memcg *memcg)
+{
+	const size_t plan = offsetof(struct memcg, position) / AHEAD_LINE;
+
+	ahead(memcg, 1, 2);
+	ahead(memcg, plan, plan + 1);
+}
 
 /*
  * Takes the group offline: it leaves its parent's children, its knobs are gone, excess counts of

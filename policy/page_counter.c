@@ -30,32 +30,52 @@ static void take_back(struct page_counter *counter, struct page_counter *end, ui
 	}
 }
 
-/* One counter; false where its maximum refuses. */
-static bool try_one(struct page_counter *counter, uint64_t pages)
+/* One counter; false where its maximum, or with past_max PAGES_UNLIMITED, refuses. */
+static bool try_one(struct page_counter *counter, uint64_t pages, bool past_max)
 {
 	uint64_t usage = atomic_u64_read(&counter->usage);
-	uint64_t max;
+	uint64_t max = PAGES_UNLIMITED;
 
 	do {
-		max = atomic_u64_read(&counter->max);
+		if (!past_max)
+			max = atomic_u64_read(&counter->max);
 		if (pages > max || usage > max - pages)
 			return false;
 	} while (!atomic_u64_cas(&counter->usage, &usage, usage + pages));
-	return true;
+	if (past_max || usage + pages <= atomic_u64_read(&counter->max))
+		return true;
+	/* Lowered in between: who did looks at the usage afterwards, and this at the maximum. */
+	take_back(counter, counter->parent, pages);
+	return false;
+}
+
+/* All of the chain or nothing; NULL, or the counter that refuses. */
+static struct page_counter *try_all(struct page_counter *counter, uint64_t pages, bool past_max)
+{
+	assert(pages > 0);
+	for (struct page_counter *c = counter; c; c = c->parent) {
+		if (!try_one(c, pages, past_max)) {
+			take_back(counter, c, pages);
+			return c;
+		}
+	}
+	return NULL;
 }
 
 int page_counter_try_charge(
 	struct page_counter *counter, uint64_t pages, struct page_counter **ret_fail)
 {
-	assert(pages > 0);
-	for (struct page_counter *c = counter; c; c = c->parent) {
-		if (!try_one(c, pages)) {
-			take_back(counter, c, pages);
-			*ret_fail = c;
-			return -ENOMEM;
-		}
-	}
-	return 0;
+	struct page_counter *refused = try_all(counter, pages, false);
+
+	if (!refused)
+		return 0;
+	*ret_fail = refused;
+	return -ENOMEM;
+}
+
+int page_counter_charge(struct page_counter *counter, uint64_t pages)
+{
+	return try_all(counter, pages, true) ? -ENOMEM : 0;
 }
 
 void page_counter_uncharge(struct page_counter *counter, uint64_t pages)

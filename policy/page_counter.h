@@ -28,11 +28,18 @@ uint64_t page_counter_read(const struct page_counter *counter);
 /*
  * Charges all of the chain or nothing. Returns 0, or -ENOMEM with *ret_fail the counter whose
  * maximum refused. No counter is ever above its maximum because of this call, not even for an
- * instant (compare and swap), and a failed charge leaves every counter as it would be without it;
- * another thread may meanwhile be refused for pages that are given back here.
+ * instant (compare and swap), but where that is lowered in this instant: then the charge is taken
+ * back, unless who lowered it sees it. A failed charge leaves every counter as it would be without
+ * it; another thread may meanwhile be refused for pages that are given back here.
  */
 int page_counter_try_charge(
 	struct page_counter *counter, uint64_t pages, struct page_counter **ret_fail);
+
+/*
+ * Charges all of the chain past every maximum: who must not be refused. -ENOMEM, and nothing is
+ * charged, only where a counter would pass PAGES_UNLIMITED.
+ */
+int page_counter_charge(struct page_counter *counter, uint64_t pages);
 
 /* Takes back what was charged. Asserts that no counter goes below 0. */
 void page_counter_uncharge(struct page_counter *counter, uint64_t pages);

@@ -58,11 +58,17 @@ static inline uint64_t pages_mul_div(uint64_t a, uint64_t b, uint64_t c)
 	return (uint64_t)((__extension__(unsigned __int128) a * b) / c);
 }
 
-/* What the host gains by pages of a usage of which only the resident part can come; usage may be 0.
+/*
+ * What the host gains by pages of a usage of which only the resident part can come; usage may be 0.
+ * Nothing, all of it, or part of what is all resident: that is mostly so, and needs no division.
  */
 static inline uint64_t pages_gain(uint64_t pages, uint64_t resident, uint64_t usage)
 {
-	return usage ? pages_mul_div(pages_min(pages, usage), resident, usage) : 0;
+	if (!pages || !usage)
+		return 0;
+	if (pages >= usage)
+		return resident;
+	return resident == usage ? pages : pages_mul_div(pages, resident, usage);
 }
 
 /* What that division leaves over: less than c. */

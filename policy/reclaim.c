@@ -1,8 +1,12 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
  * One step is one or more phases (who is meant, and whether of them the fully resident or the
- * partly swapped). A phase is two walks over the same groups: gather() goes down and comes back
- * with what each subtree may give; hand_out() goes down with what it shall give.
+ * partly swapped). A phase goes over the same groups three times: down, level by level, it finds
+ * them; up it adds what each subtree may give; down it hands out what each shall give.
+ *
+ * Why not one walk from parents to children and back: it waits for the memory of each group, then
+ * for that of the next. Here the groups stand in a row, so that those to come are known, and are
+ * fetched, before it is their turn (ahead.h); and what is reckoned with stands in that row, too.
  */
 #include <config.h>
 
@@ -10,6 +14,8 @@
 
 #include <assert.h>
 #include <string.h>
+
+#include "policy/ahead.h"
 
 static const char *const hold_names[RECLAIM_HOLD_NR] = {
 	[RECLAIM_HOLD_NONE] = "none",
@@ -63,6 +69,8 @@ struct walk {
 	uint64_t granule, stamp;
 	bool commit;
 	struct phase phase;
+	struct memcg_visit *visits; /* of this round; the root's is the first */
+	size_t nr;
 	bool swapped_seen;	 /* somebody partly swapped was passed over */
 	size_t first;		 /* share of the phase */
 	uint64_t need, capacity; /* of the phase, for the reasons */
@@ -83,7 +91,7 @@ static void enter(struct walk *w, struct memcg *m)
 		used = pages_min(used, m->vm->usage);
 	m->plan.budget = pages_sub(used, m->knobs.soft_limit);
 	m->plan.position = m->position;
-	memcpy(m->plan.carry, m->carry[w->root->level], sizeof(m->plan.carry));
+	memcpy(m->plan.carry, memcg_carries(m, w->root->level), sizeof(m->plan.carry));
 	memcg_protect(m, w->root);
 }
 
@@ -112,13 +120,12 @@ static uint64_t gain_of(const struct reclaim_vm *vm, uint64_t pages)
 	return pages_gain(pages, vm->resident, vm->usage);
 }
 
-static void gather_vm(struct walk *w, struct memcg *m)
+static void gather_vm(struct walk *w, struct memcg_visit *v)
 {
+	const struct memcg *m = v->memcg;
 	const struct reclaim_vm *vm = m->vm;
 	bool limited;
 
-	m->plan.capacity = 0;
-	m->plan.justified = 0;
 	if (m->offline || vm->hold != RECLAIM_HOLD_NONE || !vm->resident)
 		return;
 	if (w->phase.who != ANYBODY) {
@@ -130,56 +137,105 @@ static void gather_vm(struct walk *w, struct memcg *m)
 		w->swapped_seen |= !w->phase.swapped;
 		return;
 	}
-	m->plan.capacity = capacity_of(w, m);
-	if (!gain_of(vm, m->plan.capacity)) /* all of it is swapped out: to ask would only harm */
-		m->plan.capacity = 0;
-	m->plan.justified =
-		pages_min(m->plan.capacity, pages_round_down(m->plan.budget, w->granule));
+	v->capacity = capacity_of(w, m);
+	if (!gain_of(vm, v->capacity)) /* all of it is swapped out: to ask would only harm */
+		v->capacity = 0;
+	v->justified = pages_min(v->capacity, pages_round_down(m->plan.budget, w->granule));
 }
 
-static void gather(struct walk *w, struct memcg *m, bool covered);
-
-static void gather_child(struct walk *w, struct memcg *m, struct memcg *child, bool covered)
+static void add_visit(struct walk *w, struct memcg *m, bool covered)
 {
-	gather(w, child, covered);
-	if (!child->plan.capacity)
-		return;
-	child->plan.visited_next = m->plan.visited;
-	m->plan.visited = child;
-	m->plan.capacity += child->plan.capacity;
-	m->plan.justified += child->plan.justified;
+	w->visits[w->nr++] = (struct memcg_visit){ .memcg = m, .covered = covered };
 }
 
-/* covered: an ancestor's excess asks for pages from anyone below it. */
-static void gather(struct walk *w, struct memcg *m, bool covered)
+/* Who comes last in the tree is first in the row. */
+static void turn_round(struct memcg_visit *first, size_t nr)
 {
-	uint64_t own;
+	for (size_t i = 0; i < nr / 2; i++) {
+		struct memcg_visit v = first[i];
 
-	w->plan->visited++;
-	enter(w, m);
-	if (m->vm) {
-		gather_vm(w, m);
-		return;
+		first[i] = first[nr - 1 - i];
+		first[nr - 1 - i] = v;
 	}
-	own = pages_round_down(m->plan.budget, w->granule);
-	covered |= own > 0;
-	m->plan.visited = NULL;
-	m->plan.capacity = 0;
-	m->plan.justified = 0;
-	if (w->phase.soft && !covered) {
+}
+
+static void gather_group(struct walk *w, struct memcg_visit *v)
+{
+	struct memcg *m = v->memcg;
+
+	/* covered: its own or an ancestor's excess asks for pages from anyone below it. */
+	v->justified = pages_round_down(m->plan.budget, w->granule);
+	v->covered |= v->justified > 0;
+	v->first = (uint32_t)w->nr;
+	if (w->phase.soft && !v->covered) {
 		/* MEMCG_SKIP_TREE for all others: nobody in excess there */
 		for (struct memcg *c = m->excess_children; c; c = c->excess_next)
-			gather_child(w, m, c, false);
+			add_visit(w, c, false);
 	} else {
 		memcg_for_each_child (c, m)
-			gather_child(w, m, c, covered);
+			add_visit(w, c, v->covered);
 	}
-	m->plan.justified = pages_min(m->plan.capacity, pages_max(own, m->plan.justified));
+	v->nr = (uint32_t)w->nr - v->first;
+	turn_round(&w->visits[v->first], v->nr);
+}
+
+/* What the visits some rounds from now will meet; the nearer ones' children, too. */
+static void gather_ahead(const struct walk *w, size_t i)
+{
+	const struct memcg *m;
+
+	if (i + 2 * AHEAD_ROUNDS < w->nr)
+		memcg_plan_ahead(w->visits[i + 2 * AHEAD_ROUNDS].memcg);
+	if (i + AHEAD_ROUNDS < w->nr) {
+		m = w->visits[i + AHEAD_ROUNDS].memcg;
+		ahead(m->vm, 0, 0);
+		ahead(m->excess_children, 2, 2);
+	}
+}
+
+/* What a group's children may give; those who may give nothing are visited no further. */
+static void add_up(struct walk *w, struct memcg_visit *v)
+{
+	struct memcg_visit *first = &w->visits[v->first];
+	uint64_t own = v->justified, justified = 0;
+	uint32_t kept = 0;
+
+	for (uint32_t i = 0; i < v->nr; i++) {
+		if (!first[i].capacity)
+			continue;
+		v->capacity += first[i].capacity;
+		justified += first[i].justified;
+		if (kept != i)
+			first[kept] = first[i];
+		kept++;
+	}
+	v->nr = kept;
+	v->justified = pages_min(v->capacity, pages_max(own, justified));
+}
+
+static void gather(struct walk *w)
+{
+	w->nr = 0;
+	add_visit(w, w->root, false);
+	for (size_t i = 0; i < w->nr; i++) {
+		struct memcg_visit *v = &w->visits[i];
+
+		gather_ahead(w, i);
+		enter(w, v->memcg);
+		if (v->memcg->vm)
+			gather_vm(w, v);
+		else
+			gather_group(w, v);
+	}
+	w->plan->visited += w->nr;
+	for (size_t i = w->nr; i; i--)
+		add_up(w, &w->visits[i - 1]); /* of a VM nothing changes */
 }
 
 /* The VM's share in this phase; a new one where it has none. */
-static struct reclaim_share *share_of(struct walk *w, struct memcg *m)
+static struct reclaim_share *share_of(struct walk *w, const struct memcg_visit *v)
 {
+	struct memcg *m = v->memcg;
 	struct reclaim_plan *plan = w->plan;
 	struct reclaim_share *s;
 
@@ -193,7 +249,7 @@ static struct reclaim_share *share_of(struct walk *w, struct memcg *m)
 		.memcg = m,
 		.step = w->phase.step,
 		.below_low = w->phase.below_low,
-		.cap = m->plan.capacity,
+		.cap = v->capacity,
 		.step_need = w->need,
 		.step_cap = w->capacity,
 		.bound = PAGES_UNLIMITED,
@@ -202,12 +258,12 @@ static struct reclaim_share *share_of(struct walk *w, struct memcg *m)
 	return s;
 }
 
-static void take(struct walk *w, struct memcg *m, uint64_t pages)
+static void take(struct walk *w, const struct memcg_visit *v)
 {
-	struct reclaim_share *s;
-	uint64_t bound = keep_of(w, m);
+	struct memcg *m = v->memcg;
+	struct reclaim_share *s = share_of(w, v);
+	uint64_t pages = v->share, bound = keep_of(w, m);
 
-	s = share_of(w, m);
 	if (w->phase.soft && m->knobs.soft_limit != PAGES_UNLIMITED && pages <= m->plan.budget)
 		bound = pages_max(bound, m->knobs.soft_limit);
 	s->bound = pages_min(s->bound, bound);
@@ -216,20 +272,21 @@ static void take(struct walk *w, struct memcg *m, uint64_t pages)
 	s->gain = gain_of(m->vm, s->pages);
 	w->plan->gain += s->gain;
 	m->plan.taken += pages;
+	m->plan.budget = pages_sub(m->plan.budget, pages);
 }
 
 /* What of a child one division is about. */
 enum part { JUSTIFIED, REST, ALL };
 
-static uint64_t weight(const struct memcg *m, enum part part)
+static uint64_t weight(const struct memcg_visit *v, enum part part)
 {
 	switch (part) {
 	case JUSTIFIED:
-		return m->plan.justified;
+		return v->justified;
 	case REST:
-		return m->plan.capacity - m->plan.justified;
+		return v->capacity - v->justified;
 	default:
-		return m->plan.capacity;
+		return v->capacity;
 	}
 }
 
@@ -242,7 +299,7 @@ static void set_carry(struct walk *w, struct memcg *m, int64_t carry)
 {
 	m->plan.carry[w->phase.step - 1] = carry;
 	if (w->commit)
-		m->carry[w->root->level][w->phase.step - 1] = carry;
+		memcg_carries(m, w->root->level)[w->phase.step - 1] = carry;
 }
 
 static void set_position(struct walk *w, struct memcg *m, uint64_t id)
@@ -253,24 +310,25 @@ static void set_position(struct walk *w, struct memcg *m, uint64_t id)
 }
 
 /* The visited child at the shared position, else the first. */
-static struct memcg *position_of(const struct memcg *m)
+static uint32_t position_of(const struct walk *w, const struct memcg_visit *v)
 {
-	for (struct memcg *c = m->plan.visited; c; c = c->plan.visited_next)
-		if (c->id == m->plan.position)
-			return c;
-	return m->plan.visited;
+	uint64_t id = v->memcg->plan.position;
+
+	for (uint32_t i = 0; id && i < v->nr; i++)
+		if (w->visits[v->first + i].memcg->id == id)
+			return i;
+	return 0;
 }
 
 /* One granule more (sign 1) or less (-1) for a child, if it may have it. */
-static bool nudge(struct walk *w, struct memcg *c, enum part part, int sign)
+static bool nudge(const struct walk *w, struct memcg_visit *c, enum part part, int sign)
 {
-	bool room = sign > 0 ? c->plan.part + w->granule <= weight(c, part)
-			     : c->plan.part >= w->granule;
+	bool room = sign > 0 ? c->part + w->granule <= weight(c, part) : c->part >= w->granule;
 
 	if (!room)
 		return false;
-	c->plan.part = sign > 0 ? c->plan.part + w->granule : c->plan.part - w->granule;
-	c->plan.due -= sign * (int64_t)w->granule;
+	c->part = sign > 0 ? c->part + w->granule : c->part - w->granule;
+	c->due -= sign * (int64_t)w->granule;
 	return true;
 }
 
@@ -279,103 +337,166 @@ static bool nudge(struct walk *w, struct memcg *c, enum part part, int sign)
  * from the shared position: in the first round those to whom the division owes it, then anyone.
  * The weights cover the whole, so every later round but the last places at least one granule.
  */
-static void go_round(struct walk *w, struct memcg *m, enum part part, int64_t rest)
+static void go_round(struct walk *w, const struct memcg_visit *v, enum part part, int64_t rest)
 {
-	struct memcg *start = position_of(m), *c;
+	struct memcg_visit *first = &w->visits[v->first];
 	int sign = rest > 0 ? 1 : -1;
 	uint64_t left = (uint64_t)(rest * sign) / w->granule, before;
+	uint32_t start, i, next;
 
+	if (!left)
+		return;
+	start = position_of(w, v);
 	for (unsigned int round = 0; left; round++) {
 		before = left;
-		c = start;
+		i = start;
 		do {
-			if ((round || c->plan.due * sign > 0) && nudge(w, c, part, sign)) {
+			next = i + 1 < v->nr ? i + 1 : 0;
+			if ((round || first[i].due * sign > 0) && nudge(w, &first[i], part, sign)) {
 				left--;
-				set_position(
-					w, m, c->plan.visited_next ? c->plan.visited_next->id : 0);
+				set_position(w, v->memcg, next ? first[next].memcg->id : 0);
 			}
-			c = c->plan.visited_next ? c->plan.visited_next : m->plan.visited;
-		} while (left && c != start);
+			i = next;
+		} while (left && i != start);
 		assert(!round || left < before);
 	}
 }
 
 /* What is owed to a child of sum by its weight, and from before. */
 static void set_due(
-	struct walk *w, struct memcg *c, uint64_t pages, uint64_t own_weight, uint64_t sum)
+	struct walk *w, struct memcg_visit *c, uint64_t pages, uint64_t own_weight, uint64_t sum)
 {
 	uint64_t over = pages_mul_mod(pages, own_weight, sum);
-	int64_t carry = carry_of(w, c) + (int64_t)pages_mul_div(over, MEMCG_CARRY_PAGE, sum);
+	int64_t carry = carry_of(w, c->memcg) + (int64_t)pages_mul_div(over, MEMCG_CARRY_PAGE, sum);
 
-	c->plan.due = (int64_t)pages_mul_div(pages, own_weight, sum) + carry / MEMCG_CARRY_PAGE;
-	c->plan.due_parts = carry % MEMCG_CARRY_PAGE;
+	c->due = (int64_t)pages_mul_div(pages, own_weight, sum) + carry / MEMCG_CARRY_PAGE;
+	c->due_parts = (int32_t)(carry % MEMCG_CARRY_PAGE);
 }
 
-static void carry_due(struct walk *w, struct memcg *c)
+static void carry_due(struct walk *w, const struct memcg_visit *c)
 {
-	int64_t granule = (int64_t)w->granule, due = c->plan.due;
+	int64_t granule = (int64_t)w->granule, due = c->due;
 
 	due = due > granule ? granule : due < -granule ? -granule : due;
-	set_carry(w, c, due * MEMCG_CARRY_PAGE + c->plan.due_parts);
+	set_carry(w, c->memcg, due * MEMCG_CARRY_PAGE + c->due_parts);
+}
+
+/*
+ * Groups are divided in the order of the row, so that the children of the next group stand behind
+ * those of this one.
+ */
+static void divide_ahead(const struct walk *w, const struct memcg_visit *c)
+{
+	if (c + AHEAD_ROUNDS < w->visits + w->nr)
+		memcg_plan_ahead(c[AHEAD_ROUNDS].memcg);
 }
 
 /* Adds to every visited child's share its part of pages, which the children's weights cover. */
-static void divide(struct walk *w, struct memcg *m, enum part part, uint64_t pages)
+static void divide(struct walk *w, const struct memcg_visit *v, enum part part, uint64_t pages)
 {
+	struct memcg_visit *first = &w->visits[v->first], *end = first + v->nr;
 	int64_t rest = (int64_t)pages;
 	uint64_t sum = 0, give;
 
-	for (struct memcg *c = m->plan.visited; c; c = c->plan.visited_next)
+	for (struct memcg_visit *c = first; c < end; c++)
 		sum += weight(c, part);
 	assert(pages <= sum);
-	for (struct memcg *c = m->plan.visited; c; c = c->plan.visited_next) {
-		c->plan.part = 0;
-		c->plan.due = 0;
+	for (struct memcg_visit *c = first; c < end; c++) {
+		divide_ahead(w, c);
+		c->part = 0;
+		c->due = 0;
 		if (!weight(c, part))
 			continue;
 		set_due(w, c, pages, weight(c, part), sum);
-		give = c->plan.due > 0 ? (uint64_t)c->plan.due : 0;
+		give = c->due > 0 ? (uint64_t)c->due : 0;
 		give = pages_round_down(give + w->granule / 2, w->granule);
 		give = pages_min(give, weight(c, part));
-		c->plan.part = give;
-		c->plan.due -= (int64_t)give;
+		c->part = give;
+		c->due -= (int64_t)give;
 		rest -= (int64_t)give;
 	}
-	go_round(w, m, part, rest);
-	for (struct memcg *c = m->plan.visited; c; c = c->plan.visited_next) {
-		c->plan.share += c->plan.part;
+	go_round(w, v, part, rest);
+	for (struct memcg_visit *c = first; c < end; c++) {
+		c->share += c->part;
 		if (weight(c, part))
 			carry_due(w, c);
 	}
 }
 
-/* pages are taken from those below: every one lowers the budget of each ancestor. */
-static void hand_out(struct walk *w, struct memcg *m, uint64_t pages)
+/* The group's share to its children: every page taken lowers the budget of each ancestor. */
+static void hand_down(struct walk *w, const struct memcg_visit *v)
 {
+	struct memcg_visit *first = &w->visits[v->first], *end = first + v->nr;
+	struct memcg *m = v->memcg;
 	uint64_t justified = 0;
 
-	if (m->vm)
-		take(w, m, pages);
-	m->plan.budget = pages_sub(m->plan.budget, pages);
-	if (m->vm)
-		return;
-	for (struct memcg *c = m->plan.visited; c; c = c->plan.visited_next) {
-		c->plan.share = 0;
-		justified += c->plan.justified;
-	}
+	m->plan.budget = pages_sub(m->plan.budget, v->share);
 	if (!w->phase.soft) {
-		divide(w, m, ALL, pages);
-	} else if (pages <= justified) {
-		divide(w, m, JUSTIFIED, pages);
-	} else {
-		/* all of their own excess, and the rest of this group's from anyone below it */
-		for (struct memcg *c = m->plan.visited; c; c = c->plan.visited_next)
-			c->plan.share = c->plan.justified;
-		divide(w, m, REST, pages - justified);
+		divide(w, v, ALL, v->share);
+		return;
 	}
-	for (struct memcg *c = m->plan.visited; c; c = c->plan.visited_next)
-		if (c->plan.share)
-			hand_out(w, c, c->plan.share);
+	for (const struct memcg_visit *c = first; c < end; c++)
+		justified += c->justified;
+	if (v->share <= justified) {
+		divide(w, v, JUSTIFIED, v->share);
+		return;
+	}
+	/* all of their own excess, and the rest of this group's from anyone below it */
+	for (struct memcg_visit *c = first; c < end; c++)
+		c->share = c->justified;
+	divide(w, v, REST, v->share - justified);
+}
+
+/*
+ * Those who are to give, in the order of the tree, not of the row: who is asked first is told
+ * first. Links each to the next, in ->first, which a VM has no other use for; the last one to 0.
+ */
+static struct memcg_visit *link_takers(
+	struct walk *w, struct memcg_visit *v, struct memcg_visit *last)
+{
+	struct memcg_visit *first = &w->visits[v->first];
+
+	if (!v->nr) {
+		last->first = (uint32_t)(v - w->visits);
+		return v;
+	}
+	for (uint32_t i = 0; i < v->nr; i++)
+		if (first[i].share)
+			last = link_takers(w, &first[i], last);
+	return last;
+}
+
+/* The next one's memory is asked for some rounds before it is its turn, by who runs ahead. */
+static void take_all(struct walk *w)
+{
+	struct memcg_visit begin = { .first = 0 }, *root = &w->visits[0];
+	uint32_t at, far;
+
+	if (!root->nr) { /* a VM alone */
+		take(w, root);
+		return;
+	}
+	link_takers(w, root, &begin)->first = 0;
+	at = far = begin.first;
+	for (size_t i = 0; at; i++) {
+		if (far) {
+			memcg_plan_ahead(w->visits[far].memcg);
+			far = w->visits[far].first;
+		}
+		if (i < AHEAD_ROUNDS)
+			continue;
+		take(w, &w->visits[at]);
+		at = w->visits[at].first;
+	}
+}
+
+static void hand_out(struct walk *w, uint64_t pages)
+{
+	w->visits[0].share = pages;
+	for (size_t i = 0; i < w->nr; i++)
+		if (w->visits[i].share && w->visits[i].nr)
+			hand_down(w, &w->visits[i]);
+	take_all(w);
 }
 
 /* Of the VMs that a phase visits. */
@@ -384,18 +505,15 @@ struct gains {
 	const struct reclaim_vm *best; /* who has the largest part of its usage resident */
 };
 
-static void add_gains(const struct memcg *m, struct gains *gains)
+static void add_gains(const struct walk *w, const struct memcg_visit *v, struct gains *gains)
 {
-	const struct reclaim_vm *vm = m->vm, *best = gains->best;
+	const struct reclaim_vm *vm = v->memcg->vm, *best = gains->best;
 
-	if (!vm) {
-		for (struct memcg *c = m->plan.visited; c; c = c->plan.visited_next)
-			add_gains(c, gains);
+	for (uint32_t i = 0; i < v->nr; i++)
+		add_gains(w, &w->visits[v->first + i], gains);
+	if (!vm || !v->capacity)
 		return;
-	}
-	if (!m->plan.capacity)
-		return;
-	gains->sum += gain_of(vm, m->plan.capacity);
+	gains->sum += gain_of(vm, v->capacity);
 	if (!best || pages_mul_div(vm->resident, PAGES_UNLIMITED, vm->usage) >
 			     pages_mul_div(best->resident, PAGES_UNLIMITED, best->usage))
 		gains->best = vm;
@@ -414,9 +532,9 @@ static uint64_t to_ask(const struct walk *w, uint64_t need)
 
 	if (!w->phase.swapped)
 		return pages_round_up(need, w->granule);
-	add_gains(w->root, &gains);
+	add_gains(w, &w->visits[0], &gains);
 	if (!gains.best || need >= gains.sum + hidden)
-		return w->root->plan.capacity;
+		return w->visits[0].capacity;
 	most = pages_mul_div(pages_sub(need, hidden), gains.best->usage, gains.best->resident);
 	return pages_max(pages_round_down(most, w->granule), w->granule);
 }
@@ -450,14 +568,14 @@ static void run(struct walk *w, const struct phase *phase, bool swapped)
 	w->first = plan->nr;
 	w->need = plan->need - plan->gain;
 	for (unsigned int i = 0; i < rounds && plan->gain < plan->need; i++) {
-		gather(w, w->root, false);
-		most = phase->soft ? w->root->plan.justified : w->root->plan.capacity;
+		gather(w);
+		most = phase->soft ? w->visits[0].justified : w->visits[0].capacity;
 		if (i == 0)
 			w->capacity = most;
 		pages = pages_min(to_ask(w, plan->need - plan->gain), most);
 		if (!pages)
 			break;
-		hand_out(w, w->root, pages);
+		hand_out(w, pages);
 	}
 	if (plan->nr > w->first) /* else there may be no shares at all */
 		order(&plan->shares[w->first], plan->nr - w->first);
@@ -471,6 +589,7 @@ void reclaim(
 		.plan = plan,
 		.granule = granule,
 		.commit = commit,
+		.visits = root->tree->visits,
 		.stamp = ++root->tree->plan_stamp,
 	};
 
@@ -484,7 +603,8 @@ void reclaim(
 		if (plan->gain >= need)
 			break;
 		/* Nobody in excess: the soft steps are not started. */
-		if (phases[i].soft && !root->excess && !root->nr_excess)
+		if (phases[i].soft &&
+			(root->tree->no_soft_pass || (!root->excess && !root->nr_excess)))
 			continue;
 		w.swapped_seen = false;
 		run(&w, &phases[i], false);

@@ -47,9 +47,9 @@ struct vm_sample {
 	 */
 	uint64_t stats_actual;
 	uint64_t unused, usable, disk_caches, swap_in;
-	struct vm_lists lists;
 	/* The newest target whose call had returned before this was read; 0: none yet. */
 	uint64_t applied_seq;
+	struct vm_lists lists; /* last: most have none, and these are not even copied */
 };
 
 static inline bool vm_knows(const struct vm_sample *s, unsigned int figures)

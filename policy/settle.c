@@ -17,12 +17,12 @@
 
 uint64_t settle_outstanding(const struct vm *vm)
 {
-	return vm->ask.on ? pages_sub(vm->set.usage, vm->ask.goal) : 0;
+	return vm->ask_on ? pages_sub(vm->set.usage, vm->ask.goal) : 0;
 }
 
 uint64_t settle_from(const struct vm *vm)
 {
-	return vm->ask.on ? pages_min(vm->ask.goal, vm->set.usage) : vm->set.usage;
+	return vm->ask_on ? pages_min(vm->ask.goal, vm->set.usage) : vm->set.usage;
 }
 
 uint64_t settle_gain(const struct vm *vm, uint64_t pages)
@@ -56,7 +56,9 @@ static void end(struct engine *e, struct vm *vm)
 {
 	/* What waits follows on the goal: what the guest gave beyond it is given already. */
 	vm->waiting = pages_sub(vm->waiting, pages_sub(vm->ask.goal, vm->set.usage));
-	vm->ask.on = false;
+	/* What was beside actual is no more what a target is reckoned from. */
+	vm->set.usage = pages_min(vm->set.usage, vm->set.actual);
+	vm->ask_on = false;
 	vm->out = 0;
 	vm->cut = true;
 	settle_owe(e, vm);
@@ -64,7 +66,7 @@ static void end(struct engine *e, struct vm *vm)
 
 void settle_cancel(struct engine *e, struct vm *vm, uint64_t target)
 {
-	bool told = vm->ask.on || vm->hung;
+	bool told = vm->ask_on || vm->hung;
 	struct engine_reason r = { .type = ENGINE_CANCEL };
 
 	vm->waiting = 0;
@@ -74,7 +76,7 @@ void settle_cancel(struct engine *e, struct vm *vm, uint64_t target)
 		r.job = vm->ask.job;
 		r.step = vm->ask.step;
 	}
-	if (vm->ask.on)
+	if (vm->ask_on)
 		account(e, vm);
 	if (told || vm->owed)
 		end(e, vm);
@@ -90,7 +92,7 @@ void settle_cancel(struct engine *e, struct vm *vm, uint64_t target)
 
 void settle_hung(struct engine *e, struct vm *vm)
 {
-	if (!vm->ask.on) {
+	if (!vm->ask_on) {
 		vm->waiting = 0;
 	} else {
 		account(e, vm);
@@ -146,7 +148,8 @@ static void failed(struct engine *e, struct vm *vm)
 		hold *= 2;
 	vm->failures++;
 	vm->failed++;
-	vm->failed_until = e->now + (hold < e->config.hold_max_us ? hold : e->config.hold_max_us);
+	vm_hold(vm, &vm->failed_until,
+		e->now + (hold < e->config.hold_max_us ? hold : e->config.hold_max_us));
 	vm->delivered = pages_max(pages, e->config.granule);
 	settle_cancel(e, vm, vm->set.actual);
 	engine_event(e, ENGINE_EVENT_ASK_FAILED, vm->memcg->id, asked, (int64_t)pages);
@@ -180,7 +183,7 @@ static void raise_goal(struct engine *e, struct vm *vm)
 		return;
 	vm->waiting = 0;
 	account(e, vm);
-	if (keep >= vm->set.usage) {
+	if (keep >= pages_min(vm->set.usage, vm->set.actual)) {
 		settle_cancel(e, vm, pages_max(vm->set.actual, pages_min(keep, vm_limit(vm))));
 		return;
 	}
@@ -269,19 +272,19 @@ void settle_result(struct engine *e, struct vm *vm, const struct engine_result *
 {
 	if (!result->error || result->seq != vm->seq)
 		return;
-	if (vm->ask.on && never_reached(result->error)) {
+	if (vm->ask_on && never_reached(result->error)) {
 		settle_cancel(e, vm, 0);
 		vm->target = vm->set.actual;
 		return;
 	}
-	if (vm->ask.on) {
+	if (vm->ask_on) {
 		failed(e, vm); /* nothing will come of it */
 		return;
 	}
 	/* A way back: it has what it had, and is given again after a hold time. */
 	vm->target = vm->set.actual;
 	vm->cut = true;
-	vm->refused_until = e->now + e->config.hold_us;
+	vm_hold(vm, &vm->refused_until, e->now + e->config.hold_us);
 	topology_busy(e, vm);
 	vm->release = vm->released_until > e->now;
 }
@@ -290,9 +293,8 @@ void settle_result(struct engine *e, struct vm *vm, const struct engine_result *
 static void settle_rest(struct engine *e, struct vm *vm)
 {
 	uint64_t actual = vm->rest_at, granule = e->config.granule;
-	/* What it was told, but not again below what it must keep by now, as far as it may have it.
-	 */
-	uint64_t target = pages_max(vm->target, pages_min(vm->reclaim.keep, vm->ceiling));
+	/* What it was told, but not again below what it must keep by now. */
+	uint64_t target = pages_max(vm->target, vm->reclaim.keep);
 	uint64_t less = pages_min(pages_sub(vm->target, granule), vm->ceiling);
 
 	if (!vm->touched)
@@ -332,7 +334,7 @@ static void settle_rest(struct engine *e, struct vm *vm)
 		vm->rest_since = e->now;
 	} else if (actual >= target + granule) {
 		vm->again = false;
-		vm->contended_until = e->now + e->config.hold_us;
+		vm_hold(vm, &vm->contended_until, e->now + e->config.hold_us);
 		engine_event(e, ENGINE_EVENT_CONTENDED, vm->memcg->id, vm->target, (int64_t)actual);
 		vm->target = actual;
 	} else if (actual + granule <= vm->target && vm->target >= vm_limit(vm) &&
@@ -355,11 +357,23 @@ static uint64_t room(const struct vm *vm)
 	return pages_sub(settle_from(vm), vm->reclaim.keep);
 }
 
+/*
+ * Nothing is under way, and no time of a hold ran out since it was settled last: what plans read of
+ * it is as its newest sample left it. So are VMs that are capped, most of the time.
+ */
+static bool at_rest(const struct engine *e, const struct vm *vm)
+{
+	return vm->rested && !vm->ask_on && !vm->waiting && !vm->owed && !vm->hung &&
+	       vm->held_until <= e->settled;
+}
+
 void settle_vm(struct engine *e, struct vm *vm)
 {
-	if (vm->ask.on)
+	if (at_rest(e, vm))
+		return;
+	if (vm->ask_on)
 		settle_ask(e, vm);
-	if (!vm->rested && !vm->ask.on && !vm->hung && vm_knows(&vm->sample, VM_ACTUAL) &&
+	if (!vm->rested && !vm->ask_on && !vm->hung && vm_knows(&vm->sample, VM_ACTUAL) &&
 		vm->state != ENGINE_VM_ARRIVING && /* nobody is there yet who could rest */
 		vm->state != ENGINE_VM_NOT_ANSWERING &&
 		e->now >= vm->rest_since + e->config.rest_us) {
@@ -371,9 +385,8 @@ void settle_vm(struct engine *e, struct vm *vm)
 	 * It cannot: others are asked. But a process that cannot be read while it gives is most
 	 * often one that ends, and all of it comes; if not, the ask's deadline tells.
 	 */
-	if (vm->reclaim.hold != RECLAIM_HOLD_NONE && (vm->set.usage_known || !vm->ask.on))
+	if (vm->reclaim.hold != RECLAIM_HOLD_NONE && (vm->set.usage_known || !vm->ask_on))
 		vm->waiting = 0;
 	vm->waiting = pages_min(vm->waiting, room(vm));
-	settle_owe(e, vm);
-	topology_refresh(e, vm);
+	settle_owe(e, vm); /* who waits for less than before still has nothing beside it to give */
 }

@@ -23,7 +23,7 @@ void topology_busy(struct engine *e, struct vm *vm)
 	if (e->nr_busy == e->max_vms)
 		topology_busy_compact(e); /* there is room for each that is there */
 	vm->busy = true;
-	vm->busy_at = e->nr_busy;
+	vm->busy_at = (uint32_t)e->nr_busy;
 	e->busy[e->nr_busy++] = vm;
 }
 
@@ -38,17 +38,19 @@ void topology_busy_compact(struct engine *e)
 		if (!vm || !vm->busy)
 			continue;
 		e->busy[nr] = vm;
-		vm->busy_at = nr++;
+		vm->busy_at = (uint32_t)nr++;
 	}
 	e->nr_busy = nr;
 }
 
 bool topology_expects(const struct engine *e, const struct vm *vm)
 {
-	return vm->ask.on || vm->owed || vm->hung || vm->cut || !vm->rested || vm_capped(vm) ||
-	       vm->failed_until > e->now || vm->contended_until > e->now ||
-	       vm->refused_until > e->now || vm->fed_until > e->now ||
-	       vm->released_until > e->now || give_reserved(e, vm);
+	if (vm->ask_on || vm->owed || vm->hung || vm->cut || !vm->rested || vm_capped(vm))
+		return true;
+	return vm->held_until > e->now &&
+	       (vm->failed_until > e->now || vm->contended_until > e->now ||
+		       vm->refused_until > e->now || vm->fed_until > e->now ||
+		       vm->released_until > e->now || give_reserved(e, vm));
 }
 
 void topology_free_vm(struct engine *e, struct vm *vm)
@@ -62,6 +64,8 @@ void topology_free_vm(struct engine *e, struct vm *vm)
 
 static enum reclaim_hold hold_of(const struct engine *e, const struct vm *vm)
 {
+	bool held; /* any of those times runs */
+
 	if (!vm->attrs.act)
 		return RECLAIM_HOLD_MANAGE;
 	if (vm->attrs.paused)
@@ -69,12 +73,15 @@ static enum reclaim_hold hold_of(const struct engine *e, const struct vm *vm)
 	/* Shown by its name anyway: what the operator said stands beside it. */
 	if (!vm_gives(vm))
 		return RECLAIM_HOLD_STATE;
-	if (vm->released_until > e->now)
+	held = vm->held_until > e->now;
+	if (held && vm->released_until > e->now)
 		return RECLAIM_HOLD_RELEASED;
 	if (!vm->set.donor_known)
 		return RECLAIM_HOLD_UNKNOWN;
 	if (vm->set.usage < RECLAIM_MIN_GRANULES * e->config.granule)
 		return vm_hides(e, vm) ? RECLAIM_HOLD_ACTUAL : RECLAIM_HOLD_SMALL;
+	if (!held)
+		return RECLAIM_HOLD_NONE;
 	if (vm->contended_until > e->now)
 		return RECLAIM_HOLD_CONTENDED;
 	if (vm->failed_until > e->now)
@@ -94,11 +101,20 @@ void topology_refresh(struct engine *e, struct vm *vm)
 	r->resident = pages_gain(r->usage, set->resident, set->usage);
 	r->cold = pages_min(pages_sub(set->cold, vm->owed), r->usage);
 	r->keep = vm_keep(vm);
-	asked = vm->waiting + (vm->ask.on ? vm->ask.from - vm->ask.goal : 0);
+	asked = vm->waiting + (vm->ask_on ? vm->ask.from - vm->ask.goal : 0);
 	r->at_most = vm->delivered ? pages_sub(vm->delivered, asked) : PAGES_UNLIMITED;
 	r->at_most = pages_min(r->at_most, pages_sub(ask_in_time(e, vm), vm->owed));
 	r->slack = pages_sub(set->actual, set->usage);
 	r->hold = hold_of(e, vm);
+}
+
+/* What it uses: charged, or, where somebody else charges each page, only seen. */
+static int charge_vm(struct vm *vm, uint64_t pages)
+{
+	if (!vm->paged)
+		return charge_observed_later(vm->memcg, pages);
+	memcg_see_later(vm->memcg, pages);
+	return 0;
 }
 
 /* Books what the VM uses, in full as long as it was not seen. */
@@ -109,12 +125,11 @@ static int book(struct engine *e, struct vm *vm)
 	bool full = row->counts_full || !set->usage_known;
 
 	if (row->outside)
-		return charge_observed_later(vm->memcg, 0);
+		return charge_vm(vm, 0);
 	vm->known |= !full;
 	if (!set->usage_known && vm->known && !row->counts_full)
 		return 0; /* the last figure stands until there is another */
-	return charge_observed_later(
-		vm->memcg, full ? pages_max(set->actual, set->cost) : set->cost);
+	return charge_vm(vm, full ? pages_max(set->actual, set->cost) : set->cost);
 }
 
 static void assess(struct engine *e, struct vm *vm)
@@ -143,7 +158,7 @@ static void assess(struct engine *e, struct vm *vm)
 		vm->set.cost = before.cost;
 		vm->set.usage = before.usage;
 		vm->set.resident = before.resident;
-	} else if (vm->ask.on) {
+	} else if (vm->ask_on) {
 		/* actual is the guest's word: what was asked comes when the host has it. */
 		vm->set.usage = pages_max(vm->set.usage, pages_sub(vm->set.cost, vm->ask.beside));
 	}
@@ -192,18 +207,21 @@ static int take_sample(struct engine *e, const struct vm_sample *sample)
 	struct vm *vm = topology_vm(e, sample->id);
 	struct vm_sample before;
 	uint64_t usage;
+	size_t size;
 	int r;
 
 	if (!vm)
 		return -ENOENT;
 	if (!sample_valid(sample))
 		return -EINVAL;
-	before = vm->sample;
+	size = (vm->sample.known | sample->known) & VM_LISTS ? sizeof(before)
+							     : offsetof(struct vm_sample, lists);
+	memcpy(&before, &vm->sample, size);
 	usage = vm->set.usage;
-	vm->sample = *sample;
+	memcpy(&vm->sample, sample, size);
 	r = vm_changed(e, vm);
 	if (r) {
-		vm->sample = before;
+		memcpy(&vm->sample, &before, size);
 		return r;
 	}
 	ask_grew(e, vm, pages_sub(vm->set.usage, usage));
@@ -239,8 +257,10 @@ static void sample_ahead(
 		memcg_ahead(e->tree, samples[i + 2 * AHEAD_ROUNDS].id, 2);
 	if (i + AHEAD_ROUNDS < nr) {
 		m = memcg_find(e->tree, samples[i + AHEAD_ROUNDS].id);
-		if (m)
-			ahead(m->vm, 0, 9);
+		if (m && m->vm) {
+			ahead(m->vm, 0, VM_LINE_AT_REST);
+			ahead(m->parent, 2, 3); /* what is to be carried waits there */
+		}
 	}
 }
 
@@ -356,6 +376,7 @@ static void decide_anew(struct engine *e, const struct memcg *below)
 		if (vm_asked(vm))
 			settle_cancel(e, vm, vm->set.actual);
 		vm->cut |= vm_capped(vm);
+		vm->refills = false;
 	}
 }
 
@@ -371,6 +392,18 @@ static int change_knobs(struct engine *e, struct memcg *m, const struct memcg_kn
 	return m->vm ? vm_changed(e, vm_of(m)) : 0;
 }
 
+int engine_page(struct engine *e, uint64_t id, struct memcg **ret_leaf)
+{
+	struct memcg *m = memcg_find(e->tree, id);
+
+	if (!m || !m->vm || m->offline)
+		return -ENOENT;
+	charge_observed(m, 0); /* takes away only: it cannot fail */
+	vm_of(m)->paged = true;
+	*ret_leaf = m;
+	return 0;
+}
+
 static int gone(struct engine *e, struct memcg *m)
 {
 	int r;
@@ -381,11 +414,12 @@ static int gone(struct engine *e, struct memcg *m)
 		settle_cancel(e, vm, 0);
 		engine_forget(e, vm);
 		e->overhead -= vm->overhead;
-		charge_observed(m, 0);
+		if (!vm->paged)
+			charge_observed(m, 0);
 		topology_free_vm(e, vm);
 		e->nr_vms--;
 	}
-	r = memcg_kill(m);
+	r = charge_kill(m);
 	if (r)
 		return r;
 	forget_limited(e, m);
@@ -512,7 +546,7 @@ int topology_change(struct engine *e, const struct engine_change *c)
 			return r;
 		r = set_knobs(e, m, &c->knobs);
 		if (r)
-			memcg_kill(m);
+			charge_kill(m);
 		return r;
 	}
 	m = memcg_find(e->tree, c->id);
@@ -550,7 +584,7 @@ int topology_change(struct engine *e, const struct engine_change *c)
 		settle_cancel(e, vm, 0);
 		vm->cut = false;
 		vm->release = true;
-		vm->released_until = e->now + e->config.release_us;
+		vm_hold(vm, &vm->released_until, e->now + e->config.release_us);
 		return vm_changed(e, vm);
 	case ENGINE_VM_CANCEL:
 		/* A guest that starts over is not to race to an old target. */

@@ -88,6 +88,7 @@ void workingset_assess(const struct workingset_bounds *bounds, const struct work
 {
 	struct workingset set;
 	uint64_t usable;
+	bool silent;
 
 	memset(&set, 0, sizeof(set));
 	set.floor = workingset_floor(bounds, vm, s);
@@ -108,7 +109,8 @@ void workingset_assess(const struct workingset_bounds *bounds, const struct work
 		if (!(vm->guest_swap && vm->agent))
 			set.keep = pages_max(set.keep, set.guest_used + set.margin);
 	}
-	set.donor_known = set.usage_known && set.used_known && vm_knows(s, VM_ACTUAL);
+	silent = bounds->silent_gives && !s->stale && !(s->known & (VM_USABLE | VM_UNUSED));
+	set.donor_known = set.usage_known && (set.used_known || silent) && vm_knows(s, VM_ACTUAL);
 	if (set.donor_known)
 		set.cold = cold(vm, s, set.usage);
 	*ret_set = set;

@@ -18,6 +18,8 @@ struct workingset_bounds {
 	unsigned int floor_free_only_percent; /* where only free memory is told (Windows): 75 */
 	unsigned int margin_percent;	      /* of the maximum: 10 */
 	uint64_t margin_at_least;	      /* pages: 256 MiB; at most a quarter of the maximum */
+	/* No guest tells anything without an agent (Xen): then the floor alone is what it keeps. */
+	bool silent_gives;
 };
 
 struct workingset_vm {
@@ -31,18 +33,18 @@ struct workingset_vm {
 
 /* All in pages. Meant to be read whole: what a plan needs to know of a VM. */
 struct workingset {
-	bool usage_known;  /* false: no target, ever */
-	bool donor_known;  /* usage, actual and fresh statistics: it may be asked */
-	uint64_t cost;	   /* resident + swapped, at most the maximum: what is charged */
-	uint64_t usage;	   /* of it what a target is reckoned from: at most actual */
-	uint64_t resident; /* the part of usage that can be gained */
+	bool usage_known; /* false: no target, ever */
+	bool donor_known; /* usage, actual and fresh statistics: it may be asked */
+	bool used_known;
+	bool little_available; /* usable < margin: under pressure */
+	uint64_t cost;	       /* resident + swapped, at most the maximum: what is charged */
+	uint64_t usage;	       /* of it what a target is reckoned from: at most actual */
+	uint64_t resident;     /* the part of usage that can be gained */
 	uint64_t actual;
 	uint64_t floor, margin;
-	bool used_known;
-	uint64_t guest_used;   /* stats_actual - usable: what the guest itself cannot free */
-	uint64_t keep;	       /* never below: floor, and guest_used + margin where that holds */
-	uint64_t cold;	       /* of usage */
-	bool little_available; /* usable < margin: under pressure */
+	uint64_t guest_used; /* stats_actual - usable: what the guest itself cannot free */
+	uint64_t keep;	     /* never below: floor, and guest_used + margin where that holds */
+	uint64_t cold;	     /* of usage */
 };
 
 /* The kernel's inactive_list_is_low() ratio: gb = whole GiB of both; gb ? int_sqrt(10 * gb) : 1. */

@@ -1,7 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: LGPL-2.1-or-later
 # Keeps ARCHITECTURE.md true: which folder includes which, that policy/ stays pure, that headers are
-# complete by themselves, that only event loops read a clock.
+# complete by themselves, that only event loops read a clock; and README what a build needs.
 set -euo pipefail
 builddir=$(cd "${builddir:-.}" && pwd)
 cd "${srcdir:-.}"
@@ -85,20 +85,33 @@ readers_of_clocks() {
 }
 
 incomplete() {
-	local cflags
+	local cflags std
 	cflags=$(pkg-config --cflags json-c inih libsystemd libvirt libxml-2.0 2>/dev/null || true)
 	find policy common hv guest-agent tools tests -name '*.h' | sort | while read -r header; do
+		std=c11
 		case $header in
 		hv/libvirt/*) pkg-config --exists libvirt libxml-2.0 2>/dev/null || continue ;;
+		hv/xen/* | */fake_xen.h) # Xen's own headers are no C11
+			pkg-config --exists xencontrol xenstore 2>/dev/null || continue
+			std=gnu11
+			;;
 		esac
 		# shellcheck disable=SC2086 # flags, a word each
 		printf '#include <config.h>\n#include "%s"\n#include "%s"\n' "$header" "$header" |
-			${CC:-cc} -std=c11 -fsyntax-only -Wall -Werror -Wno-unused-function $cflags \
+			${CC:-cc} -std=$std -fsyntax-only -Wall -Werror -Wno-unused-function $cflags \
 				-I. -I"$builddir" -x c - >/dev/null 2>&1 || echo "$header"
 	done
 }
 
-echo "1..6"
+# What ./dev installs for a build, README tells to install; build-essential has the C library.
+unnamed() {
+	sed -n '/^\tbuild)/,/;;/p' tests/lab/lib.sh | grep -oE '[a-z0-9-]+-dev|check|scdoc' |
+		grep -vx libc6-dev | while read -r package; do
+		grep -qE "(^| )$package( |$)" README.md || echo "$package"
+	done
+}
+
+echo "1..7"
 [ -n "$table" ] && [ -n "$pure" ] && missing='' || missing='no table, or no list of headers'
 report "the_table_of_folders_is_found_in_ARCHITECTURE" "$missing"
 report "every_folder_with_sources_is_in_the_table" "$(unlisted)"
@@ -106,3 +119,4 @@ report "every_folder_includes_only_what_the_table_allows" "$(forbidden)"
 report "policy_includes_no_header_of_the_system_that_could_do_io_or_read_a_clock" "$(impure)"
 report "only_event_loops_read_a_clock" "$(readers_of_clocks)"
 report "every_header_is_complete_by_itself" "$(incomplete)"
+report "README_names_every_package_that_a_build_needs" "$(unnamed)"

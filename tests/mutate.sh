@@ -10,11 +10,13 @@ cd "$(dirname "$(readlink -f "$0")")/.."
 root=$PWD
 
 JOBS=${JOBS:-2}
-# What a mutant is given: those that hang are noticed, too.
+# What a mutant is given of a processor: those that hang are noticed, too.
 SECONDS_A_TEST=${SECONDS_A_TEST:-60}
-# The quick ones first. With memory's functions wrapped, these are linked anew for each mutant.
-TESTS=(reclaim workingset balance batch page_counter css charge engine engine_give engine_pace
-	engine_brakes model engine_amounts)
+# Those of policy/ by itself; the longest last. One has the sources inside.
+mapfile -t TESTS < <(sed -n '/^POLICY_TESTS = /,/[^\\]$/s|.*tests/unit/test_\([a-z_]*\).*|\1|p' tests/tests.am |
+	grep -vx 'interleavings\|engine_input\|memcg\|model\|engine_amounts')
+TESTS+=(model engine_amounts)
+# With memory's functions wrapped, these are linked anew for each mutant.
 WRAPPED=(engine_input memcg)
 # Their cases expect aborts, or need a process of their own.
 FORKING=(page_counter css memcg charge model)
@@ -134,18 +136,27 @@ link() {
 	(cd "$work/$1" && cc -shared -o libpolicy.so "${objects[@]}")
 }
 
-# order FILE: the tests that can notice a change in it, the likely ones first.
+# order FILE: the tests that can notice a change in it: its own, those that are linked with it anew,
+# and all others.
 order() {
-	case $1 in
-	*/give.c) echo engine_give engine engine_pace engine_brakes engine_input engine_amounts ;;
-	*/topology.c) echo engine_input engine engine_give engine_pace engine_brakes engine_amounts ;;
-	*/ask.c) echo engine_pace engine engine_give engine_brakes engine_input engine_amounts ;;
-	*/settle.c | */engine.c | */view.c) echo engine engine_give engine_pace engine_brakes engine_input engine_amounts ;;
-	*/workingset.c | */balance.c) echo "$(basename "$1" .c)" engine engine_give ;;
-	*/reclaim.c) echo reclaim engine model engine_give engine_pace engine_amounts ;;
-	*/batch.c) echo batch ;;
-	*/charge.c | */css.c | */page_counter.c) echo "$(basename "$1" .c)" charge css engine_input memcg ;;
-	*) echo "${TESTS[@]}" "${WRAPPED[@]}" ;;
+	local own t
+	own=$(basename "$1" .c)
+	case $own in
+	ask) own=engine_asks ;;
+	give) own=engine_give ;;
+	memcg) own=memcg ;;
+	esac
+	case $own in
+	batch | workingset | balance | growth) echo "$own" engine engine_give engine_rest ;;
+	css | charge | page_counter) echo "$own" charge css engine_input memcg ;;
+	*)
+		for t in "${TESTS[@]}"; do [ "$t" != "$own" ] || echo "$t"; done
+		[ "$own" != memcg ] || echo memcg
+		for t in "${TESTS[@]::${#TESTS[@]}-1}"; do [ "$t" = "$own" ] || echo "$t"; done
+		echo engine_input
+		[ "$own" = memcg ] || echo memcg
+		echo engine_amounts
+		;;
 	esac
 }
 
@@ -163,7 +174,10 @@ tests_fail() {
 		fi
 		fork=no
 		[[ " ${FORKING[*]} " != *" $t "* ]] || fork=yes
-		if ! CK_FORK=$fork timeout "$SECONDS_A_TEST" "$work/$1/test_$t" >/dev/null 2>&1; then
+		if ! (
+			ulimit -t "$SECONDS_A_TEST"
+			CK_FORK=$fork timeout $((SECONDS_A_TEST * 20)) "$work/$1/test_$t" >/dev/null 2>&1
+		); then
 			echo "$t"
 			return 0
 		fi

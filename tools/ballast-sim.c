@@ -43,13 +43,12 @@ static void usage(FILE *stream)
 	      "       ballast-sim compare FILE [--seed N] [--format text|json]\n"
 	      "       ballast-sim replay FILE [--format text|json]\n"
 	      "\n"
-	      "run plays a scenario on a simulated host, in virtual time, and says whether what "
-	      "it\n"
-	      "expects came true. compare plays it under every policy and puts what the programs\n"
-	      "took side by side. replay runs a recording through the engine again and compares\n"
-	      "every decision.\n"
+	      "run plays a scenario on a simulated host, in virtual time, and says whether\n"
+	      "what it expects came true. compare plays it under every policy and puts what\n"
+	      "the programs took side by side. replay runs a recording through the engine\n"
+	      "again and compares every decision.\n"
 	      "\n"
-	      "      --policy POLICY  run: who takes memory: none, global, hammer, ballast\n"
+	      "      --policy POLICY  run: who takes memory: none, global, hammer, ballast, all\n"
 	      "                       (the default)\n"
 	      "      --seed N         instead of the scenario's\n"
 	      "      --format FORMAT  text (the default) or json\n"
@@ -90,12 +89,11 @@ static void on_name(void *ctx, uint64_t id, const struct hv_uuid *uuid, const ch
 		record_name(run->record, id, uuid, name);
 }
 
-static void on_log(void *ctx, enum core_log_level level, const struct hv_uuid *vm, const char *name,
-	const char *message)
+static void on_log(void *ctx, const struct core_line *line)
 {
 	struct run *run = ctx;
 
-	report_log(run->report, level, name, message);
+	report_log(run->report, line);
 }
 
 static void on_step(void *ctx, uint64_t now)

@@ -17,8 +17,11 @@
 #include "common/text.h"
 #ifdef WITH_LIBVIRT
 #include "hv/libvirt/libvirt.h"
-#include "tools/direct.h"
 #endif
+#ifdef WITH_XEN
+#include "hv/xen/xen.h"
+#endif
+#include "tools/direct.h"
 
 /* Longer messages are cut. */
 #define MESSAGE_MAX 1024
@@ -237,7 +240,6 @@ static int do_resume(const struct ctl_options *options, char **args)
 		      : call_and_check(options, "resume", params, show_pauses, pauses_status);
 }
 
-#ifdef WITH_LIBVIRT
 /* A VM that does not answer is waited for this long after the last that did. */
 #define PATIENCE_US 10000000
 
@@ -246,22 +248,62 @@ static void say_failure(void *ctx, const char *vm, const char *what)
 	ctl_fail(0, "%s: %s", vm, what);
 }
 
-static int release_directly(const struct ctl_options *options, const char *name)
+static const struct hv_backend *const backends[] = {
+#ifdef WITH_LIBVIRT
+	&hv_libvirt,
+#endif
+#ifdef WITH_XEN
+	&hv_xen,
+#endif
+	NULL,
+};
+
+static const struct hv_backend *find_backend(const char *uri)
+{
+	for (size_t i = 0; backends[i]; i++)
+		if (backends[i]->handles(uri))
+			return backends[i];
+	return NULL;
+}
+
+static const char *refusal(const char *uri)
+{
+	const char *why = NULL;
+
+#ifdef WITH_LIBVIRT
+	why = hv_libvirt_refusal(uri);
+#endif
+	return why ? why : "this build has no backend for it";
+}
+
+/* As ballastd finds it. */
+static const char *direct_uri(const struct ctl_options *options)
 {
 	const char *env = getenv("LIBVIRT_DEFAULT_URI");
-	struct direct_params params = { .backend = &hv_libvirt,
-		.uri = options->uri  ? options->uri
-		       : env && *env ? env
-				     : "qemu:///system",
+
+	if (options->uri)
+		return options->uri;
+	if (env && *env)
+		return env;
+#ifdef WITH_XEN
+	if (hv_xen_here())
+		return HV_XEN_URI;
+#endif
+	return "qemu:///system";
+}
+
+static int release_directly(const struct ctl_options *options, const char *name)
+{
+	struct direct_params params = { .uri = direct_uri(options),
 		.vm = name,
 		.patience_us = PATIENCE_US,
 		.say = say_failure };
 	struct direct_result result;
 	int r;
 
-	if (!hv_libvirt.handles(params.uri))
-		return ctl_fail(CTL_USAGE, "cannot use '%s': %s", params.uri,
-			hv_libvirt_refusal(params.uri));
+	params.backend = find_backend(params.uri);
+	if (!params.backend)
+		return ctl_fail(CTL_USAGE, "cannot use '%s': %s", params.uri, refusal(params.uri));
 	r = direct_release(&params, &result);
 	if (r == -ENOENT)
 		return ctl_fail(CTL_FAILED, "no VM named '%s' runs at %s", name, params.uri);
@@ -275,12 +317,6 @@ static int release_directly(const struct ctl_options *options, const char *name)
 		return EXIT_SUCCESS;
 	return result.released ? CTL_PARTLY : CTL_FAILED;
 }
-#else
-static int release_directly(const struct ctl_options *options, const char *name)
-{
-	return ctl_fail(CTL_USAGE, "--direct: this build has no backend for it");
-}
-#endif
 
 static int do_release(const struct ctl_options *options, char **args)
 {

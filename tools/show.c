@@ -161,6 +161,85 @@ static void show_vms(struct json_object *vms)
 	table_free(table);
 }
 
+/* The guests' own word; only of those that have an agent. */
+static void show_agents(struct json_object *vms)
+{
+	static const struct table_column columns[] = { { "AGENT OF", false }, { "ACTIVE", true },
+		{ "INACTIVE", true }, { "WORKING-SET", true }, { "REFAULTS/S", true },
+		{ "WAITING", true }, { "FREED", true }, { "SOFTWARE", false } };
+	struct table *table = table_new(columns, NR(columns));
+	struct json_object *vm, *agent;
+	char sum[SIZE_TEXT], buf[128];
+	bool connected, silent, any = false;
+
+	for (size_t i = 0; (vm = element(vms, i)); i++) {
+		agent = NULL;
+		if (json_get_object(vm, "agent", &agent) < 0)
+			continue;
+		connected = silent = false;
+		json_get_bool(agent, "connected", &connected);
+		json_get_bool(agent, "silent", &silent);
+		any = true;
+		table_add(table, text(vm, "name"));
+		table_add(table,
+			size_format(number(agent, "active_anon") + number(agent, "active_file"),
+				sum, sizeof(sum)));
+		table_add(table,
+			size_format(number(agent, "inactive_anon") + number(agent, "inactive_file"),
+				sum, sizeof(sum)));
+		table_add(table, TEXT_SIZE(agent, "workingset"));
+		table_add(table, TEXT_SIZE(agent, "refaults_per_second"));
+		snprintf(buf, sizeof(buf), "%.1f %%",
+			(double)number(agent, "psi_some_permille") / 10);
+		table_add(table, buf);
+		table_add(table, TEXT_SIZE(agent, "freed"));
+		snprintf(buf, sizeof(buf), "%s%s%s%s", connected ? text(agent, "software") : "gone",
+			silent ? ", silent" : "", text(agent, "fault")[0] ? ", fault: " : "",
+			text(agent, "fault"));
+		table_add(table, buf);
+	}
+	if (any) {
+		putchar('\n');
+		table_print(table, stdout);
+	}
+	table_free(table);
+}
+
+/* MicroVMs: what the pager did for them. */
+static void show_paging(struct json_object *vms)
+{
+	static const struct table_column columns[] = { { "PAGED", false }, { "FAULTS", true },
+		{ "WAITED", true }, { "OVER-MAX", true }, { "DROPPED", true }, { "FAILED", true },
+		{ "", false } };
+	struct table *table = table_new(columns, NR(columns));
+	struct json_object *vm, *paging;
+	char buf[2][32];
+	bool left, any = false;
+
+	for (size_t i = 0; (vm = element(vms, i)); i++) {
+		paging = NULL;
+		if (json_get_object(vm, "paging", &paging) < 0)
+			continue;
+		left = false;
+		json_get_bool(paging, "left", &left);
+		any = true;
+		snprintf(buf[0], sizeof(buf[0]), "%" PRIu64, number(paging, "faults"));
+		snprintf(buf[1], sizeof(buf[1]), "%" PRIu64, number(paging, "waited"));
+		table_add(table, text(vm, "name"));
+		table_add(table, buf[0]);
+		table_add(table, buf[1]);
+		table_add(table, TEXT_SIZE(paging, "over_max"));
+		table_add(table, TEXT_SIZE(paging, "dropped"));
+		table_add(table, TEXT_SIZE(paging, "failed"));
+		table_add(table, left ? "no longer: by the kernel" : "");
+	}
+	if (any) {
+		putchar('\n');
+		table_print(table, stdout);
+	}
+	table_free(table);
+}
+
 void show_status(struct json_object *status)
 {
 	struct json_object *array = NULL;
@@ -168,8 +247,11 @@ void show_status(struct json_object *status)
 	show_pool(status);
 	if (json_get_array(status, "groups", &array) == 0)
 		show_groups(array);
-	if (json_get_array(status, "vms", &array) == 0)
+	if (json_get_array(status, "vms", &array) == 0) {
 		show_vms(array);
+		show_agents(array);
+		show_paging(array);
+	}
 }
 
 /* ---- plan ---- */

@@ -114,14 +114,13 @@ void report_tick(struct report *report, const struct engine_output *output)
 		tell_action(report, &output->actions[i]);
 }
 
-void report_log(
-	struct report *report, enum core_log_level level, const char *name, const char *message)
+void report_log(struct report *report, const struct core_line *line)
 {
 	/* Decisions are told above; what is left is what an operator has to know. */
-	if (report->silent || level > CORE_LOG_WARNING)
+	if (report->silent || line->level > CORE_LOG_WARNING)
 		return;
 	printf("%8.2f s  %-10s %s\n", (double)virtual_now(report->virtual) / US_PER_S,
-		name ? SHOWN(name) : "", SHOWN(message));
+		line->name ? SHOWN(line->name) : "", SHOWN(line->text));
 }
 
 /* ---- at the end ---- */

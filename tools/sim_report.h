@@ -18,8 +18,7 @@ int report_new(const struct scenario *scenario, const char *file, struct virtual
 void report_free(struct report *report); /* takes NULL */
 
 void report_tick(struct report *report, const struct engine_output *output);
-void report_log(
-	struct report *report, enum core_log_level level, const char *name, const char *message);
+void report_log(struct report *report, const struct core_line *line);
 /* The first one is "before". */
 void report_step(struct report *report);
 

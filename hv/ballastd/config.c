@@ -47,6 +47,7 @@ void config_free(struct config *config)
 	free(config->run_dir);
 	free(config->socket);
 	free(config->psi);
+	free(config->pager);
 	free(config);
 }
 

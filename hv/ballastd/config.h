@@ -27,10 +27,12 @@
 #define CONFIG_DEFAULT_SOCKET "ballastd.sock" /* in run-dir */
 
 struct config {
-	char *connect; /* NULL: LIBVIRT_DEFAULT_URI, else qemu:///system */
+	char *connect; /* NULL: LIBVIRT_DEFAULT_URI, else what this host has */
 	char *run_dir;
 	char *socket;		 /* NULL: CONFIG_DEFAULT_SOCKET in run_dir */
 	char *psi;		 /* NULL: none is watched */
+	uint64_t dom0_min;	 /* Xen's; 0: dom0 is off limits */
+	char *pager;		 /* directory of microVMs; NULL: none are served */
 	bool release_on_stop;	 /* VMs get all back when the daemon ends */
 	struct core_config core; /* log and log_ctx are the shell's */
 };

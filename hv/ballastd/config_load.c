@@ -19,6 +19,9 @@
 #include "hv/ballastd/config_table.h"
 #include "policy/pages.h"
 
+#define HASH_NONFATAL_OOM 1
+#include <uthash.h>
+
 /* Options in all, and of a group; config_load() checks the tables against them. */
 #define OPTIONS_MAX 64
 #define KNOBS_MAX   16
@@ -34,12 +37,19 @@ struct section_origins {
 	struct origin section, knobs[KNOBS_MAX];
 };
 
+/* A group's section, by its path, which is the group's. */
+struct group_at {
+	size_t at;
+	UT_hash_handle hh;
+};
+
 /* Of a configuration while it is read. */
 struct loader {
 	struct config *config;
 	struct config_errors errors;
 	struct origin options[OPTIONS_MAX], sections[OPTIONS_MAX];
 	struct section_origins *groups, *rules; /* as many as config->core has */
+	struct group_at *by_path;
 	const char *file;
 	enum { NO_SECTION, UNKNOWN_SECTION, OPTION_SECTION, GROUP_SECTION, RULE_SECTION } kind;
 	char section[CONFIG_NAME_MAX + 1];
@@ -135,23 +145,62 @@ static const char *bad_path(const char *path)
 	return NULL;
 }
 
+/* Arrays grow where their length is 0 or a power of two, to twice that. */
+static size_t room_for(size_t nr)
+{
+	return nr == 0 ? 1 : 2 * nr;
+}
+
+/* The group that is added next gets a path of its own, by which it is found. */
+static int name_group(struct loader *loader, const char *path, char **ret_path)
+{
+	struct group_at *entry = calloc(1, sizeof(*entry));
+	char *copy = strdup(path);
+
+	if (!entry || !copy)
+		goto fail;
+	entry->at = loader->config->core.nr_groups;
+	HASH_ADD_KEYPTR(hh, loader->by_path, copy, strlen(copy), entry);
+	if (!entry->hh.tbl)
+		goto fail;
+	*ret_path = copy;
+	return 0;
+fail:
+	free(entry);
+	free(copy);
+	return -ENOMEM;
+}
+
+static void forget_paths(struct loader *loader)
+{
+	struct group_at *entry, *next;
+
+	HASH_ITER (hh, loader->by_path, entry, next) {
+		HASH_DEL(loader->by_path, entry);
+		free(entry);
+	}
+}
+
 static int add_group(struct loader *loader, const char *path, size_t *ret_index)
 {
 	struct core_config *core = &loader->config->core;
 	struct core_group_knobs *groups;
 	struct section_origins *origins;
 
-	groups = reallocarray(core->groups, core->nr_groups + 1, sizeof(*groups));
-	if (!groups)
-		return -ENOMEM;
-	core->groups = groups;
-	origins = reallocarray(loader->groups, core->nr_groups + 1, sizeof(*origins));
-	if (!origins)
-		return -ENOMEM;
-	loader->groups = origins;
+	if ((core->nr_groups & (core->nr_groups - 1)) == 0) {
+		groups = reallocarray(core->groups, room_for(core->nr_groups), sizeof(*groups));
+		if (!groups)
+			return -ENOMEM;
+		core->groups = groups;
+		origins = reallocarray(loader->groups, room_for(core->nr_groups), sizeof(*origins));
+		if (!origins)
+			return -ENOMEM;
+		loader->groups = origins;
+	}
+	groups = core->groups;
+	origins = loader->groups;
 	groups[core->nr_groups] = CORE_GROUP_KNOBS_NONE;
-	groups[core->nr_groups].path = strdup(path);
-	if (!groups[core->nr_groups].path)
+	if (name_group(loader, path, &groups[core->nr_groups].path) < 0)
 		return -ENOMEM;
 	origins[core->nr_groups] = (struct section_origins){ 0 };
 	*ret_index = core->nr_groups++;
@@ -162,7 +211,8 @@ static void open_group(struct loader *loader, unsigned int line, const char *pat
 {
 	struct core_config *core = &loader->config->core;
 	const char *why = bad_path(path);
-	size_t i = 0;
+	struct group_at *entry;
+	size_t i;
 
 	loader->kind = UNKNOWN_SECTION;
 	if (why) {
@@ -170,8 +220,8 @@ static void open_group(struct loader *loader, unsigned int line, const char *pat
 			&loader->errors, loader->file, line, "the group's path '%s' %s", path, why);
 		return;
 	}
-	while (i < core->nr_groups && strcmp(core->groups[i].path, path) != 0)
-		i++;
+	HASH_FIND_STR(loader->by_path, path, entry);
+	i = entry ? entry->at : core->nr_groups;
 	if (i == CONFIG_GROUPS_MAX) {
 		config_errors_add(&loader->errors, loader->file, line,
 			"there are more than %d groups", CONFIG_GROUPS_MAX);
@@ -479,7 +529,7 @@ static void check_groups(struct loader *loader)
 	for (size_t i = 0; i < core->nr_groups; i++) {
 		check_group_max(loader, i, "min", core->groups[i].knobs.min);
 		check_group_max(loader, i, "low", core->groups[i].knobs.low);
-		if (!is_below_another(core, i))
+		if (core->groups[i].knobs.min > 0 && !is_below_another(core, i))
 			sum += core->groups[i].knobs.min;
 	}
 	if (!core->pool_host && sum > core->pool_size / POLICY_PAGE_SIZE)
@@ -552,6 +602,7 @@ out:
 	for (size_t i = 0; i < nr; i++)
 		free(files[i]);
 	free(files);
+	forget_paths(&loader);
 	free(loader.groups);
 	free(loader.rules);
 	config_free(loader.config);

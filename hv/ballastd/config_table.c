@@ -32,13 +32,18 @@ const struct config_option config_options[] = {
 	{ "ballastd", "mode", &config_type_mode, ENGINE(act), 0, 0,
 		"observe: nothing is changed anywhere; act: memory is taken and given back." },
 	{ "ballastd", "connect", &config_type_text, AT(connect), 1, TEXT_MAX,
-		"The hypervisor's URI. Not set: $LIBVIRT_DEFAULT_URI, else qemu:///system." },
+		"The hypervisor's URI. Not set: $LIBVIRT_DEFAULT_URI, else xen:///local in a Xen "
+		"host's dom0, else qemu:///system." },
 	{ "ballastd", "run-dir", &config_type_path, AT(run_dir), 1, TEXT_MAX,
 		"Where the daemon keeps what does not outlive a boot." },
 	{ "ballastd", "socket", &config_type_path, AT(socket), 1, SOCKET_PATH_MAX,
 		"The control socket. Not set: ballastd.sock in run-dir." },
 	{ "ballastd", "on-stop", &config_type_on_stop, AT(release_on_stop), 0, 0,
 		"keep: VMs keep what they have when the daemon ends; release: they get all back." },
+	{ "ballastd", "pager", &config_type_path, AT(pager), 1, TEXT_MAX,
+		"Directory of microVMs' memory files, NAME.mem, whose page faults are served. Not "
+		"set: "
+		"none." },
 
 	{ "pool", "size", &config_type_pool, 0, 16 * MIB, PIB,
 		"What all VMs may use together: host (the host's memory less huge pages) or a "
@@ -85,6 +90,9 @@ const struct config_option config_options[] = {
 		"Usable memory that is always left to a guest, of its maximum." },
 	{ "vms", "margin-at-least", &config_type_pages_up, ENGINE(bounds.margin_at_least), 0, PIB,
 		"The margin is not smaller than this, but for a quarter of the guest's maximum." },
+
+	{ "xen", "dom0-min", &config_type_size_or_none, AT(dom0_min), 64 * MIB, PIB,
+		"dom0 is a VM as others, and never has less than this. none: it is off limits." },
 
 	{ "pace", "max-step", &config_type_pages_down, ENGINE(max_step), MIB, PIB,
 		"Asked of a VM at a time and not come, at most." },

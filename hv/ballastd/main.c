@@ -20,8 +20,12 @@
 #include "hv/ballastd/config.h"
 #include "hv/ballastd/managers.h"
 #include "hv/ballastd/shell.h"
+#include "hv/pager/backend.h"
 #ifdef WITH_LIBVIRT
 #include "hv/libvirt/libvirt.h"
+#endif
+#ifdef WITH_XEN
+#include "hv/xen/xen.h"
 #endif
 
 #define EXIT_USAGE 2
@@ -32,6 +36,9 @@
 static const struct hv_backend *const backends[] = {
 #ifdef WITH_LIBVIRT
 	&hv_libvirt,
+#endif
+#ifdef WITH_XEN
+	&hv_xen,
 #endif
 	NULL,
 };
@@ -49,7 +56,8 @@ static const char usage[] =
 	"Usage: ballastd [OPTION...]\n"
 	"Takes memory from virtual machines by their soft limits when the host runs short.\n\n"
 	"  -c, --connect URI     hypervisor (default: connect of the configuration,\n"
-	"                        $LIBVIRT_DEFAULT_URI, qemu:///system)\n"
+	"                        $LIBVIRT_DEFAULT_URI, in a Xen host's dom0 xen:///local,\n"
+	"                        qemu:///system)\n"
 	"  -f, --config FILE     configuration, with FILE.d/*.conf (default: " CONFIG_DEFAULT_FILE
 	")\n"
 	"      --mode MODE       observe (changes nothing) or act\n"
@@ -208,14 +216,19 @@ static int set_from(const char *from, struct config *config, const char *key, co
 /* What neither file nor command line said and the daemon needs. */
 static int fill_in(struct config *config, char **ret_errors)
 {
-	const char *uri = getenv("LIBVIRT_DEFAULT_URI");
+	const char *uri = getenv("LIBVIRT_DEFAULT_URI"), *otherwise = DEFAULT_URI;
 	char *path = NULL;
 	int r = 0;
+
+#ifdef WITH_XEN
+	if (hv_xen_here())
+		otherwise = HV_XEN_URI;
+#endif
 
 	if (!config->connect && uri && uri[0])
 		r = set_from("LIBVIRT_DEFAULT_URI", config, "connect", uri, ret_errors);
 	else if (!config->connect)
-		r = config_set(config, "ballastd", "connect", DEFAULT_URI, ret_errors);
+		r = config_set(config, "ballastd", "connect", otherwise, ret_errors);
 	if (r < 0 || config->socket)
 		return r;
 	if (asprintf(&path, "%s/%s", config->run_dir, CONFIG_DEFAULT_SOCKET) < 0)
@@ -364,6 +377,10 @@ static int serve(struct options *options, const struct config *config)
 	shell.backend = find_backend(config->connect);
 	if (!shell.backend)
 		return -EINVAL;
+	if (config->pager) {
+		shell.inner = shell.backend;
+		shell.backend = hv_pager(shell.inner);
+	}
 	r = may_act(options, config, false, &why);
 	if (r == 0)
 		return shell_run(&shell);

@@ -528,7 +528,11 @@ static int set_pause(struct methods *m, struct json_object *params, bool paused,
 	}
 	if (get_vm(core, name, &uuid, error) < 0)
 		return -1;
-	if (core_pause_vm(core, &uuid, paused) < 0)
+	r = core_pause_vm(core, &uuid, paused);
+	if (r == -ENOSPC)
+		return control_fail(error, CONTROL_TOO_MANY,
+			"too many VMs are paused by themselves; resume those that are gone");
+	if (r < 0)
 		return control_fail(error, CONTROL_INTERNAL, "no memory");
 	return answer_pauses(m, ret_result, error);
 }

@@ -24,6 +24,8 @@
 #include "hv/ballastd/control.h"
 #include "hv/ballastd/methods.h"
 #include "hv/ballastd/pauses.h"
+#include "hv/messages.h"
+#include "hv/pager/backend.h"
 #include "hv/record.h"
 
 /* sd-event's default of 250 ms would undo the pool's 50 ms. */
@@ -70,8 +72,7 @@ static uint64_t now_us(void *ctx)
 
 /* ---- log, recording ---- */
 
-static void on_core_log(void *ctx, enum core_log_level level, const struct hv_uuid *vm,
-	const char *name, const char *message)
+void shell_log(void *ctx, const struct core_line *line)
 {
 	static const enum log_level levels[] = {
 		[CORE_LOG_ERROR] = LOG_LEVEL_ERROR,
@@ -81,13 +82,15 @@ static void on_core_log(void *ctx, enum core_log_level level, const struct hv_uu
 		[CORE_LOG_DEBUG] = LOG_LEVEL_DEBUG,
 	};
 	char uuid[HV_UUID_TEXT];
-	struct log_about about = { .vm_name = name };
+	struct log_about about = {
+		.vm_name = line->name, .action = line->action, .message_id = line->message_id
+	};
 
-	if (vm) {
-		hv_uuid_format(vm, uuid);
+	if (line->vm) {
+		hv_uuid_format(line->vm, uuid);
 		about.vm_uuid = uuid;
 	}
-	log_write(levels[level], &about, "%s", message);
+	log_write(levels[line->level], &about, "%s", line->text);
 }
 
 static void on_control_say(void *ctx, const char *message)
@@ -203,6 +206,8 @@ static void step(struct shell *shell)
 		log_write(LOG_LEVEL_WARNING, NULL, "no memory for a decision; it is tried again");
 		next = now + shell->config->core.tick_max_us;
 	}
+	if (shell->params->config->pager)
+		hv_pager_bind(shell->hv, shell->core);
 	submit(shell, calls, nr);
 	methods_after_step(shell->methods);
 	check_record(shell);
@@ -260,6 +265,7 @@ static void say_waiting(const struct shell *shell, const struct config *new)
 		{ "run-dir", old->run_dir, new->run_dir },
 		{ "socket", old->socket, new->socket },
 		{ "psi", old->psi, new->psi },
+		{ "pager", old->pager, new->pager },
 	};
 
 	for (size_t i = 0; i < sizeof(keys) / sizeof(keys[0]); i++)
@@ -268,6 +274,8 @@ static void say_waiting(const struct shell *shell, const struct config *new)
 				"%s = %s takes effect at the next start; until then it is %s",
 				keys[i].key, keys[i].new ? keys[i].new : "none",
 				keys[i].old ? keys[i].old : "none");
+	if (old->dom0_min != new->dom0_min)
+		log_write(LOG_LEVEL_WARNING, NULL, "dom0-min takes effect at the next start");
 }
 
 /* The first mistake, and how many there are besides, in one line. */
@@ -282,7 +290,7 @@ static void say_refused(const char *errors, int r)
 	if (more > 0)
 		snprintf(others, sizeof(others), ", and %u more mistake%s", more,
 			more == 1 ? "" : "s");
-	log_write(LOG_LEVEL_ERROR, NULL,
+	log_write(LOG_LEVEL_ERROR, &(struct log_about){ .message_id = MESSAGE_REFUSED },
 		"the new configuration is refused, and the old one stays in force: %.*s%s",
 		end ? (int)(end - errors) : 300, errors ? errors : strerror(-r), others);
 }
@@ -303,7 +311,8 @@ static void reload(struct shell *shell)
 	if (shell->record)
 		record_new_config(shell->record, engine_config(core_engine(shell->core)));
 	say_waiting(shell, config);
-	log_write(LOG_LEVEL_NOTICE, NULL, "the configuration was read anew: mode %s",
+	log_write(LOG_LEVEL_NOTICE, &(struct log_about){ .message_id = MESSAGE_RELOADED },
+		"the configuration was read anew: mode %s",
 		config->core.engine.act ? "act" : "observe");
 	config_free(shell->reloaded);
 	shell->config = shell->reloaded = config;
@@ -388,7 +397,7 @@ static int open_core(struct shell *shell)
 	size_t paused;
 	int r;
 
-	config.log = on_core_log;
+	config.log = shell_log;
 	r = core_new(&config, shell->params->backend, &shell->core);
 	if (r < 0) {
 		log_write(LOG_LEVEL_ERROR, NULL, "cannot start: %s", strerror(-r));
@@ -402,8 +411,10 @@ static int open_core(struct shell *shell)
 		log_write(LOG_LEVEL_NOTICE, NULL, "%zu VMs are paused by themselves", paused);
 	methods.core = shell->core;
 	r = methods_new(&methods, &shell->methods);
-	if (r < 0)
+	if (r < 0) {
+		log_write(LOG_LEVEL_ERROR, NULL, "cannot start: %s", strerror(-r));
 		return r;
+	}
 	core_on_tick(shell->core, on_tick, on_name, shell);
 	return 0;
 }
@@ -432,9 +443,14 @@ static int open_backend(struct shell *shell)
 {
 	const struct config *config = shell->params->config;
 	const struct hv_backend *backend = shell->params->backend;
-	struct hv_params params = { .uri = config->connect, .psi = config->psi, .proc = "/proc" };
+	struct hv_params params = { .uri = config->connect,
+		.psi = config->psi,
+		.proc = "/proc",
+		.dom0_min = config->dom0_min };
 	int fd, r;
 
+	params.pager = config->pager;
+	params.inner = shell->params->inner;
 	r = backend->open(&params, &shell->hv);
 	if (r < 0) {
 		log_write(LOG_LEVEL_ERROR, NULL, "cannot use %s with %s: %s", config->connect,
@@ -446,6 +462,9 @@ static int open_backend(struct shell *shell)
 	if (fd >= 0)
 		r = sd_event_add_io(
 			shell->event, &shell->backend_io, fd, EPOLLIN, on_backend, shell);
+	if (r < 0)
+		log_write(LOG_LEVEL_ERROR, NULL, "cannot watch the events of %s: %s", backend->name,
+			strerror(-r));
 	return r < 0 ? r : 0;
 }
 

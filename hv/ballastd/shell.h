@@ -13,7 +13,8 @@
 struct shell_params {
 	const struct config *config; /* connect and socket are set */
 	const struct hv_backend *backend;
-	const char *record; /* file to record to; NULL: none */
+	const struct hv_backend *inner; /* of hv_pager(), where the configuration has one */
+	const char *record;		/* file to record to; NULL: none */
 	/*
 	 * On SIGHUP: the configuration anew, the caller's; -EINVAL with *ret_errors as
 	 * config_load(), also where this host does not allow it; other errors. old is the one in
@@ -29,5 +30,8 @@ struct shell_params {
  * SIGTERM, SIGINT and SIGHUP in this thread, before the backend makes others.
  */
 int shell_run(const struct shell_params *params);
+
+/* core_config.log of the daemon: to common/log.h, with all that the line has. ctx is not used. */
+void shell_log(void *ctx, const struct core_line *line);
 
 #endif

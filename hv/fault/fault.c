@@ -34,6 +34,7 @@ static const char *const calls[] = {
 	[HV_TARGET] = "target",
 	[HV_UNTHROTTLE] = "unthrottle",
 	[HV_KNOBS] = "knobs",
+	[HV_RECLAIM] = "reclaim",
 	[HV_PROCESS] = "process",
 	[HV_HOST] = "host",
 };
@@ -417,5 +418,7 @@ struct hv_backend fault_table(const struct hv_backend *inner)
 	table.name = inner->name;
 	table.loosens = inner->loosens;
 	table.granule = inner->granule;
+	table.silent = inner->silent;
+	table.host_apart = inner->host_apart;
 	return table;
 }

@@ -6,8 +6,9 @@
  *   control.c   the control connection: connecting, events, listing
  *   workers.c   the calls that may hang, and who makes them
  *   perform.c   each call, step by step
+ *   agents.c    the sockets of agents in guests
  *   watch.c     PSI, and the thread that looks for processes
- *   queue process smaps domxml calls   know nothing of this
+ *   process smaps domxml calls   know nothing of this; nor does hv/queue.h
  *
  * Life: every thread and every domain event that is registered with libvirt has a reference of
  * the handle. Threads are detached, so nobody waits for them; when close() set `stopping` they
@@ -21,7 +22,7 @@
 #include "hv/libvirt/calls.h"
 #include "hv/libvirt/libvirt.h"
 #include "hv/libvirt/process.h"
-#include "hv/libvirt/queue.h"
+#include "hv/queue.h"
 
 /*
  * libvirtd serves five requests of a connection and twenty of all its clients at once: each of the
@@ -35,7 +36,7 @@
 #define LV_KEEPALIVE_COUNT 3
 
 struct lv_job {
-	struct lv_item item; /* the answer; first: the queue frees the job by it */
+	struct hv_item item; /* the answer; first: the queue frees the job by it */
 	struct hv_call call;
 	struct hv_knobs_change change; /* HV_KNOBS: the job's own */
 	struct lv_job *next;
@@ -69,7 +70,7 @@ struct hv {
 	const struct libvirt_calls *calls;
 	char *uri;		  /* NULL: libvirt's default */
 	char *meminfo, *arcstats; /* paths */
-	struct lv_queue queue;
+	struct hv_queue queue;
 	struct processes *processes;
 	int stop_fd; /* readable once stopping */
 	int psi_fd;  /* -1: none */
@@ -92,6 +93,11 @@ struct hv {
 	struct lv_worker workers[HV_WORKERS];
 	unsigned int nr_workers, nr_idle;
 	bool process_work;
+
+	pthread_mutex_t agents_lock; /* for these */
+	struct lv_agent *agents;
+	int agents_epoll, agents_fd; /* the second wakes the thread */
+	bool agents_end;
 
 	/* The control thread's. */
 	virConnectPtr conn;
@@ -135,6 +141,17 @@ void lv_perform_worker(
 void lv_fail(struct hv_event *event, int error, const char *message);
 /* Error and message of the call that just failed; "what" says which. */
 void lv_failed(struct hv *hv, virConnectPtr conn, struct hv_event *event, const char *what);
+
+/* ---- agents.c ---- */
+int lv_agents_init(struct hv *hv);
+void lv_agents_end(struct hv *hv);
+/* Once no thread is left. */
+void lv_agents_destroy(struct hv *hv);
+void *lv_agents_thread(void *hv);
+/* The VM's description names that socket, or NULL: none. */
+void lv_agents_name(struct hv *hv, const struct hv_uuid *uuid, const char *path);
+/* HV_RECLAIM; takes the job, and gives the answer to the queue. */
+void lv_agents_reclaim(struct hv *hv, struct lv_job *job);
 
 /* ---- watch.c ---- */
 void *lv_pressure_thread(void *hv);

@@ -97,7 +97,7 @@ static void tell(struct hv *hv, virDomainPtr dom, enum hv_event_type type, uint6
 	if (hv->calls->domain_get_uuid(dom, event.uuid.bytes) < 0)
 		return;
 	event.actual = actual;
-	lv_queue_tell(&hv->queue, &event);
+	hv_queue_tell(&hv->queue, &event);
 }
 
 static int on_lifecycle(virConnectPtr conn, virDomainPtr dom, int event, int detail, void *opaque)
@@ -175,7 +175,7 @@ static void went_down(struct hv *hv, int error, const char *message)
 	/* With the lock held, so that no UP of the next connection overtakes it. */
 	if (hv->connected && !hv->stopping) {
 		event.message = strdup(message);
-		lv_queue_tell(&hv->queue, &event);
+		hv_queue_tell(&hv->queue, &event);
 	}
 	hv->connected = false;
 	hv->lost = true;
@@ -261,7 +261,7 @@ static void tell_up(struct hv *hv)
 	struct hv_event event = { .type = HV_EVENT_UP, .message = hv->notes };
 
 	hv->notes = NULL;
-	lv_queue_tell(&hv->queue, &event);
+	hv_queue_tell(&hv->queue, &event);
 }
 
 /*
@@ -293,7 +293,7 @@ static bool connect_control(struct hv *hv, char **told)
 	if (event.message && (!*told || strcmp(*told, event.message) != 0)) {
 		free(*told);
 		*told = strdup(event.message);
-		lv_queue_tell(&hv->queue, &event);
+		hv_queue_tell(&hv->queue, &event);
 	}
 	hv_event_clear(&event);
 	pthread_mutex_lock(&hv->lock);

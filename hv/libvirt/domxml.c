@@ -5,7 +5,6 @@
 #include "hv/libvirt/domxml.h"
 
 #include <errno.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -14,17 +13,53 @@
 #include <libxml/SAX2.h>
 #include <libxml/parser.h>
 #include <libxml/tree.h>
+#include <libxml/xmlerror.h>
 
-#include "common/size.h"
+#include "common/protocol.h"
+#include "hv/knobs_text.h"
 
-/* The most of an operator's text that is quoted in a problem. */
-#define QUOTE_MAX 64
-/* The most text of problems that is kept. */
-#define PROBLEM_MAX 2048
-/* The most that is said of one bad size. */
-#define SIZE_PROBLEM_MAX 256
 /* Of what stands in <domain><metadata>. */
 #define METADATA_DEPTH 3
+/* Of a text in which something is wrong. */
+#define READINGS 2
+
+/*
+ * libxml2 goes on without what it had no memory for (a namespace, an attribute, the end of a long
+ * text), returns a success and tells only the thread's handler of errors. That one is ours while
+ * libxml2 is at work; what it was stands again afterwards.
+ */
+struct watch {
+	bool no_memory, errors;
+	xmlStructuredErrorFunc old;
+	void *old_context;
+};
+
+#if LIBXML_VERSION >= 21200
+static void on_error(void *context, const xmlError *error)
+#else
+static void on_error(void *context, xmlError *error)
+#endif
+{
+	struct watch *watch = context;
+
+	watch->errors = true;
+	if (error->code == XML_ERR_NO_MEMORY)
+		watch->no_memory = true;
+}
+
+static void watch_start(struct watch *watch)
+{
+	*watch = (struct watch){ .old = xmlStructuredError,
+		.old_context = xmlStructuredErrorContext };
+	xmlSetStructuredErrorFunc(watch, on_error);
+}
+
+/* r, unless something is lost for want of memory: -ENOMEM. */
+static int watch_stop(const struct watch *watch, int r)
+{
+	xmlSetStructuredErrorFunc(watch->old_context, watch->old);
+	return watch->no_memory ? -ENOMEM : r;
+}
 
 static bool is(const xmlNode *node, const char *name, const char *ns)
 {
@@ -112,16 +147,12 @@ static void on_text(void *ctx, const xmlChar *text, int length)
  * two levels further up; XML_PARSE_HUGE lifts that and our own bounds stand in: size, depth, no
  * document type, with which there are no entities that could grow.
  */
-static int parse(const char *xml, xmlDoc **ret_doc, xmlNode **ret_root)
+static int parse_once(const char *xml, size_t length, xmlDoc **ret_doc)
 {
-	size_t length = strnlen(xml, DOMXML_MAX + 1);
 	struct reading reading = { 0 };
 	xmlParserCtxt *parser;
-	bool no_memory;
 	xmlDoc *doc;
 
-	if (length > DOMXML_MAX)
-		return -E2BIG;
 	parser = xmlNewParserCtxt();
 	if (!parser)
 		return -ENOMEM;
@@ -135,13 +166,40 @@ static int parse(const char *xml, xmlDoc **ret_doc, xmlNode **ret_root)
 	doc = xmlCtxtReadMemory(parser, xml, (int)length, NULL, NULL,
 		XML_PARSE_NONET | XML_PARSE_NOERROR | XML_PARSE_NOWARNING | XML_PARSE_NOCDATA |
 			XML_PARSE_HUGE);
-	no_memory = parser->errNo == XML_ERR_NO_MEMORY;
 	xmlFreeParserCtxt(parser);
 	if (!doc)
-		return no_memory ? -ENOMEM : -EBADMSG;
+		return -EBADMSG;
 	if (reading.bad || doc->intSubset || doc->extSubset || !xmlDocGetRootElement(doc)) {
 		xmlFreeDoc(doc);
 		return -EBADMSG;
+	}
+	*ret_doc = doc;
+	return 0;
+}
+
+/*
+ * A name that there was no memory for is to libxml2 a name that is wrong. So where anything is, all
+ * of it is read once more, and what the second reading says counts: it begins with allocations
+ * whose failure is told.
+ */
+static int parse(const char *xml, xmlDoc **ret_doc, xmlNode **ret_root)
+{
+	size_t length = strnlen(xml, DOMXML_MAX + 1);
+	struct watch watch = { .errors = true };
+	xmlDoc *doc = NULL;
+	int r = -E2BIG;
+
+	for (int i = 0; i < READINGS && watch.errors && length <= DOMXML_MAX; i++) {
+		xmlFreeDoc(doc);
+		doc = NULL;
+		watch_start(&watch);
+		r = watch_stop(&watch, parse_once(xml, length, &doc));
+		if (r == -ENOMEM)
+			break;
+	}
+	if (r < 0) {
+		xmlFreeDoc(doc);
+		return r;
 	}
 	*ret_doc = doc;
 	*ret_root = xmlDocGetRootElement(doc);
@@ -158,15 +216,29 @@ static xmlNode *child(const xmlNode *parent, const char *name, const char *ns)
 	return NULL;
 }
 
-/* An attribute without namespace, and a node's text; NULL: none. To be freed with xmlFree(). */
-static char *attribute(const xmlNode *node, const char *name)
+/*
+ * An attribute without namespace, and a node's text; NULL: none. To be freed with xmlFree(). When
+ * memory is out NULL too, and *r is -ENOMEM: what stands there is not to be taken for nothing.
+ */
+static char *attribute(const xmlNode *node, const char *name, int *r)
 {
-	return (char *)xmlGetNoNsProp((xmlNode *)node, (const xmlChar *)name);
+	char *value;
+
+	if (!node || !xmlHasNsProp(node, (const xmlChar *)name, NULL))
+		return NULL;
+	value = (char *)xmlGetNoNsProp((xmlNode *)node, (const xmlChar *)name);
+	if (!value)
+		*r = -ENOMEM;
+	return value;
 }
 
-static char *text(const xmlNode *node)
+static char *text(const xmlNode *node, int *r)
 {
-	return node ? (char *)xmlNodeGetContent((xmlNode *)node) : NULL;
+	char *value = node ? (char *)xmlNodeGetContent((xmlNode *)node) : NULL;
+
+	if (node && !value)
+		*r = -ENOMEM;
+	return value;
 }
 
 static bool space(char c)
@@ -224,160 +296,20 @@ static bool unit_bytes(const char *unit, uint64_t *ret)
 	return true;
 }
 
-static bool amount(const xmlNode *node, uint64_t *ret_bytes)
+static bool amount(const xmlNode *node, uint64_t *ret_bytes, int *r)
 {
-	char *value = text(node), *unit = node ? attribute(node, "unit") : NULL;
+	char *value = text(node, r), *unit = attribute(node, "unit", r);
 	uint64_t n, scale = 1024;
 	bool good;
 
-	good = value && number(value, &n) && (!unit || unit_bytes(unit, &scale)) &&
+	good = *r == 0 && value && number(value, &n) && (!unit || unit_bytes(unit, &scale)) &&
 	       !__builtin_mul_overflow(n, scale, ret_bytes);
 	xmlFree(value);
 	xmlFree(unit);
 	return good;
 }
 
-/* One more problem for the operator; when memory is out it is lost, and the knob stays unset. */
-static void __attribute__((format(printf, 2, 3)))
-complain(struct hv_info *info, const char *fmt, ...)
-{
-	char *what = NULL, *all = NULL;
-	va_list args;
-	int r;
-
-	if (info->problem && strlen(info->problem) > PROBLEM_MAX)
-		return;
-	va_start(args, fmt);
-	r = vasprintf(&what, fmt, args);
-	va_end(args);
-	if (r < 0)
-		return;
-	for (char *c = what; *c; c++)
-		if ((unsigned char)*c < ' ' || *c == 0x7f)
-			*c = '?';
-	if (info->problem && asprintf(&all, "%s; %s", info->problem, what) >= 0) {
-		free(info->problem);
-		info->problem = all;
-		free(what);
-	} else if (!info->problem) {
-		info->problem = what;
-	} else {
-		free(what);
-	}
-}
-
 #define WHERE "metadata <memory xmlns='" DOMXML_MEMORY_NS "'>: "
-
-static void refuse(struct hv_info *info, const char *name, const char *value, const char *why)
-{
-	complain(info, WHERE "%s='%.*s' is not used: %s", name, QUOTE_MAX, value, why);
-}
-
-enum size_words {
-	LIMIT,	    /* "none", "max": no limit */
-	PROTECTION, /* "none": nothing is protected */
-};
-
-static void take_size(struct hv_info *info, const char *name, const char *value,
-	enum size_words words, bool *ret_has, uint64_t *ret_bytes)
-{
-	uint64_t bytes = 0;
-	int r;
-
-	if (!strcmp(value, "none")) {
-		*ret_bytes = words == LIMIT ? HV_UNLIMITED : 0;
-	} else if (words == LIMIT && !strcmp(value, "max")) {
-		*ret_bytes = HV_UNLIMITED;
-	} else {
-		r = size_parse_amount(value, &bytes);
-		if (r < 0) {
-			char why[SIZE_PROBLEM_MAX];
-
-			complain(info, WHERE "%s is not used: %s", name,
-				size_parse_error(value, r, why, sizeof(why)));
-			return;
-		}
-		*ret_bytes = bytes;
-	}
-	*ret_has = true;
-}
-
-/* -ENOMEM: without its group the VM would be put into another. */
-static int take_group(struct hv_info *info, const char *value)
-{
-	struct hv_knobs *knobs = &info->metadata;
-	const char *part = value;
-	size_t length = strlen(value);
-
-	if (length > HV_GROUP_MAX) {
-		refuse(info, "group", value, "too long");
-		return 0;
-	}
-	if (value[0] != '/') {
-		refuse(info, "group", value, "a path that begins with / is needed");
-		return 0;
-	}
-	while (*part && length > 1) {
-		size_t n = strcspn(++part, "/");
-
-		if (n == 0 || (n == 1 && part[0] == '.') || (n == 2 && !strncmp(part, "..", 2))) {
-			refuse(info, "group", value,
-				"a path without empty, . and .. parts is needed");
-			return 0;
-		}
-		part += n;
-	}
-	free(knobs->group);
-	knobs->group = strdup(value);
-	knobs->has_group = knobs->group;
-	return knobs->group ? 0 : -ENOMEM;
-}
-
-static void take_manage(struct hv_info *info, const char *value)
-{
-	static const char *const words[] = { "no", "observe", "act" };
-
-	for (unsigned int i = 0; i < sizeof(words) / sizeof(words[0]); i++)
-		if (!strcmp(value, words[i])) {
-			info->metadata.manage = (enum hv_manage)i;
-			info->metadata.has_manage = true;
-			return;
-		}
-	refuse(info, "manage", value, "it is no, observe or act");
-}
-
-static void take_guest_swap(struct hv_info *info, const char *value)
-{
-	if (strcmp(value, "yes") != 0 && strcmp(value, "no") != 0) {
-		refuse(info, "guest-swap", value, "it is yes or no");
-		return;
-	}
-	info->metadata.guest_swap = !strcmp(value, "yes");
-	info->metadata.has_guest_swap = true;
-}
-
-static int take_attribute(struct hv_info *info, const char *name, const char *value)
-{
-	struct hv_knobs *k = &info->metadata;
-
-	if (!strcmp(name, "soft-limit"))
-		take_size(info, name, value, LIMIT, &k->has_soft_limit, &k->soft_limit);
-	else if (!strcmp(name, "max"))
-		take_size(info, name, value, LIMIT, &k->has_max, &k->max);
-	else if (!strcmp(name, "min"))
-		take_size(info, name, value, PROTECTION, &k->has_min, &k->min);
-	else if (!strcmp(name, "low"))
-		take_size(info, name, value, PROTECTION, &k->has_low, &k->low);
-	else if (!strcmp(name, "group"))
-		return take_group(info, value);
-	else if (!strcmp(name, "manage"))
-		take_manage(info, value);
-	else if (!strcmp(name, "guest-swap"))
-		take_guest_swap(info, value);
-	else
-		refuse(info, name, value, "no such attribute");
-	return 0;
-}
 
 /* -ENOMEM: what is left out would seem not to be said. */
 static int take_attributes(struct hv_info *info, const xmlNode *memory)
@@ -389,8 +321,9 @@ static int take_attributes(struct hv_info *info, const xmlNode *memory)
 
 		if (a->ns)
 			continue;
-		value = attribute(memory, (const char *)a->name);
-		r = value ? take_attribute(info, (const char *)a->name, value) : -ENOMEM;
+		value = attribute(memory, (const char *)a->name, &r);
+		if (value)
+			r = knobs_take(info, WHERE, (const char *)a->name, value);
 		xmlFree(value);
 	}
 	return r;
@@ -400,7 +333,6 @@ static int take_attributes(struct hv_info *info, const xmlNode *memory)
 static int take_knobs(struct hv_info *info, const xmlNode *metadata)
 {
 	const xmlNode *memory = child(metadata, "memory", DOMXML_MEMORY_NS);
-	struct hv_knobs *k = &info->metadata;
 	int r;
 
 	if (!memory)
@@ -408,18 +340,14 @@ static int take_knobs(struct hv_info *info, const xmlNode *metadata)
 	r = take_attributes(info, memory);
 	if (r < 0)
 		return r;
-	/* Of two words that exclude each other the one that protects the guest holds. */
-	if (k->has_min && k->has_max && k->min > k->max) {
-		k->has_max = false;
-		complain(info, WHERE "max is not used: it is less than min");
-	}
+	knobs_settle(info, WHERE);
 	return 0;
 }
 
 /* Bad: no ceiling, as if none had been written. */
-static bool ceiling(const xmlNode *node, uint64_t *ret_bytes)
+static bool ceiling(const xmlNode *node, uint64_t *ret_bytes, int *r)
 {
-	char *kib = attribute(node, "kib");
+	char *kib = attribute(node, "kib", r);
 	uint64_t n;
 	bool good = kib && number(kib, &n) && n > 0 && n < DOMXML_UNLIMITED_KIB;
 
@@ -436,33 +364,33 @@ static int take_metadata(struct hv_info *info, const xmlNode *metadata)
 
 	if (r < 0)
 		return r;
-	if (note && !ceiling(note, &info->ceiling))
-		complain(
+	if (note && !ceiling(note, &info->ceiling, &r) && r == 0)
+		knobs_complain(
 			info, "metadata <ceiling xmlns='" DOMXML_CEILING_NS "'>: kib is no amount");
-	return 0;
+	return r;
 }
 
-static void take_memtune(struct hv_info *info, const xmlNode *domain)
+static void take_memtune(struct hv_info *info, const xmlNode *domain, int *r)
 {
 	const xmlNode *memtune = child(domain, "memtune", NULL);
 	uint64_t bytes;
 
-	if (amount(child(memtune, "hard_limit", NULL), &bytes) &&
+	if (amount(child(memtune, "hard_limit", NULL), &bytes, r) &&
 		bytes / 1024 < DOMXML_UNLIMITED_KIB)
 		info->hard_limit = bytes;
-	if (!amount(child(memtune, "soft_limit", NULL), &bytes) ||
+	if (!amount(child(memtune, "soft_limit", NULL), &bytes, r) ||
 		bytes / 1024 >= DOMXML_UNLIMITED_KIB)
 		return;
 	info->memtune.has_soft_limit = true;
 	info->memtune.soft_limit = bytes;
 }
 
-static void take_balloon(struct hv_info *info, const xmlNode *domain)
+static void take_balloon(struct hv_info *info, const xmlNode *domain, int *r)
 {
 	const xmlNode *balloon = child(child(domain, "devices", NULL), "memballoon", NULL);
 	const xmlNode *stats = child(balloon, "stats", NULL);
-	char *model = balloon ? attribute(balloon, "model") : NULL;
-	char *period = stats ? attribute(stats, "period") : NULL;
+	char *model = attribute(balloon, "model", r);
+	char *period = attribute(stats, "period", r);
 
 	info->balloon = model && strcmp(model, "none") != 0;
 	if (period && !number(period, &info->stats_period_s))
@@ -471,9 +399,9 @@ static void take_balloon(struct hv_info *info, const xmlNode *domain)
 	xmlFree(period);
 }
 
-static bool says(const xmlNode *node, const char *name, const char *value)
+static bool says(const xmlNode *node, const char *name, const char *value, int *r)
 {
-	char *said = node ? attribute(node, name) : NULL;
+	char *said = attribute(node, name, r);
 	bool same = said && !strcmp(said, value);
 
 	xmlFree(said);
@@ -481,43 +409,43 @@ static bool says(const xmlNode *node, const char *name, const char *value)
 }
 
 /* VFIO keeps all of the guest's memory in place: PCI, mediated, and vdpa. USB and SCSI do not. */
-static bool pins(const xmlNode *device)
+static bool pins(const xmlNode *device, int *r)
 {
 	if (is(device, "hostdev", NULL))
-		return says(device, "type", "pci") || says(device, "type", "mdev");
+		return says(device, "type", "pci", r) || says(device, "type", "mdev", r);
 	if (is(device, "interface", NULL))
-		return says(device, "type", "hostdev") || says(device, "type", "vdpa");
+		return says(device, "type", "hostdev", r) || says(device, "type", "vdpa", r);
 	/* A disk on vDPA. */
-	return is(device, "disk", NULL) && says(device, "type", "vhostvdpa");
+	return is(device, "disk", NULL) && says(device, "type", "vhostvdpa", r);
 }
 
-static unsigned int kinds_of_devices(const xmlNode *devices)
+static unsigned int kinds_of_devices(const xmlNode *devices, int *r)
 {
 	unsigned int kinds = 0;
 
 	for (const xmlNode *node = devices ? devices->children : NULL; node; node = node->next) {
-		if (pins(node))
+		if (pins(node, r))
 			kinds |= HV_KIND_PINNED;
-		if (is(node, "memory", NULL) && says(node, "model", "virtio-mem"))
+		if (is(node, "memory", NULL) && says(node, "model", "virtio-mem", r))
 			kinds |= HV_KIND_VIRTIO_MEM;
 	}
 	return kinds;
 }
 
-static bool strict_numa(const xmlNode *numatune)
+static bool strict_numa(const xmlNode *numatune, int *r)
 {
 	for (const xmlNode *node = numatune ? numatune->children : NULL; node; node = node->next)
 		if ((is(node, "memory", NULL) || is(node, "memnode", NULL)) &&
-			(says(node, "mode", "strict") || says(node, "mode", "restrictive")))
+			(says(node, "mode", "strict", r) || says(node, "mode", "restrictive", r)))
 			return true;
 	return false;
 }
 
 /* Every type of launchSecurity that there is encrypts or protects: a new one will too. */
-static void take_kinds(struct hv_info *info, const xmlNode *domain)
+static void take_kinds(struct hv_info *info, const xmlNode *domain, int *r)
 {
 	const xmlNode *backing = child(domain, "memoryBacking", NULL);
-	unsigned int kinds = kinds_of_devices(child(domain, "devices", NULL));
+	unsigned int kinds = kinds_of_devices(child(domain, "devices", NULL), r);
 
 	if (child(backing, "hugepages", NULL))
 		kinds |= HV_KIND_HUGE_PAGES;
@@ -525,20 +453,47 @@ static void take_kinds(struct hv_info *info, const xmlNode *domain)
 		kinds |= HV_KIND_LOCKED;
 	if (child(domain, "launchSecurity", NULL))
 		kinds |= HV_KIND_ENCRYPTED;
-	if (strict_numa(child(domain, "numatune", NULL)))
+	if (strict_numa(child(domain, "numatune", NULL), r))
 		kinds |= HV_KIND_STRICT_NUMA;
 	info->kinds = kinds;
 }
 
 static int copy(const xmlNode *node, char **ret)
 {
-	char *value = text(node);
+	int r = 0;
+	char *value = text(node, &r);
 
 	if (!value)
-		return -EBADMSG;
+		return r < 0 ? r : -EBADMSG;
 	*ret = strdup(value);
 	xmlFree(value);
 	return *ret ? 0 : -ENOMEM;
+}
+
+/* The port of its agent, where libvirt has bound a socket to it. */
+static int take_agent(struct hv_info *info, const xmlNode *domain)
+{
+	const xmlNode *devices = child(domain, "devices", NULL), *target, *source;
+	char *path;
+	int r = 0;
+
+	for (const xmlNode *node = devices ? devices->children : NULL; node; node = node->next) {
+		if (!is(node, "channel", NULL))
+			continue;
+		target = child(node, "target", NULL);
+		source = child(node, "source", NULL);
+		if (!target || !source || !says(target, "type", "virtio", &r) ||
+			!says(target, "name", PROTOCOL_PORT, &r) ||
+			!says(source, "mode", "bind", &r))
+			continue;
+		path = attribute(source, "path", &r);
+		info->agent = path ? strdup(path) : NULL;
+		if (path && !info->agent)
+			r = -ENOMEM;
+		xmlFree(path);
+		return r;
+	}
+	return r;
 }
 
 static int take_domain(struct hv_info *info, const xmlNode *domain)
@@ -553,27 +508,36 @@ static int take_domain(struct hv_info *info, const xmlNode *domain)
 		return r;
 	if (!info->name[0] || strlen(info->name) > HV_NAME_MAX)
 		return -EBADMSG;
-	if (!amount(child(domain, "memory", NULL), &info->maximum) || info->maximum == 0)
-		return -EBADMSG;
+	if (!amount(child(domain, "memory", NULL), &info->maximum, &r) || info->maximum == 0)
+		return r < 0 ? r : -EBADMSG;
 	if (partition) {
 		r = copy(partition, &info->partition);
-		if (r == -ENOMEM)
+		if (r < 0)
 			return r;
 		if (info->partition && strlen(info->partition) > HV_GROUP_MAX) {
-			complain(info, "<resource><partition> is not used: too long");
+			knobs_complain(info, "<resource><partition> is not used: too long");
 			free(info->partition);
 			info->partition = NULL;
 		}
 	}
-	take_balloon(info, domain);
-	take_kinds(info, domain);
-	take_memtune(info, domain);
-	return take_metadata(info, child(domain, "metadata", NULL));
+	r = take_agent(info, domain);
+	if (r < 0)
+		return r;
+	take_balloon(info, domain, &r);
+	take_kinds(info, domain, &r);
+	take_memtune(info, domain, &r);
+	return r < 0 ? r : take_metadata(info, child(domain, "metadata", NULL));
+}
+
+void domxml_init(void)
+{
+	xmlInitParser();
 }
 
 int domxml_parse(const char *xml, struct hv_info *ret_info)
 {
 	struct hv_info info = { 0 };
+	struct watch watch;
 	xmlDoc *doc;
 	xmlNode *root;
 	int r;
@@ -581,7 +545,8 @@ int domxml_parse(const char *xml, struct hv_info *ret_info)
 	r = parse(xml, &doc, &root);
 	if (r < 0)
 		return r;
-	r = take_domain(&info, root);
+	watch_start(&watch);
+	r = watch_stop(&watch, take_domain(&info, root));
 	xmlFreeDoc(doc);
 	if (r < 0) {
 		hv_info_clear(&info);
@@ -593,6 +558,7 @@ int domxml_parse(const char *xml, struct hv_info *ret_info)
 
 int domxml_parse_ceiling(const char *xml, uint64_t *ret_bytes)
 {
+	struct watch watch;
 	xmlDoc *doc;
 	xmlNode *root;
 	int r;
@@ -600,10 +566,12 @@ int domxml_parse_ceiling(const char *xml, uint64_t *ret_bytes)
 	r = parse(xml, &doc, &root);
 	if (r < 0)
 		return r;
+	watch_start(&watch);
 	if (!is(root, "ceiling", NULL) && !is(root, "ceiling", DOMXML_CEILING_NS))
 		r = -EBADMSG;
-	else if (!ceiling(root, ret_bytes))
+	else if (!ceiling(root, ret_bytes, &r) && r == 0)
 		r = -EBADMSG;
+	r = watch_stop(&watch, r);
 	xmlFreeDoc(doc);
 	return r;
 }
@@ -611,52 +579,20 @@ int domxml_parse_ceiling(const char *xml, uint64_t *ret_bytes)
 /* ---- changing it ---- */
 
 /* Sets an attribute, or takes it away. -ENOMEM. */
-static int change_attribute(
-	xmlNode *node, const char *name, bool set, bool clear, const char *value)
+static int change_attribute(void *ctx, const char *name, const char *value)
 {
+	xmlNode *node = ctx;
 	xmlAttr *old = xmlHasNsProp(node, (const xmlChar *)name, NULL);
 
-	if (set)
-		return xmlSetProp(node, (const xmlChar *)name, (const xmlChar *)value) ? 0
-										       : -ENOMEM;
-	if (clear && old)
+	if (value) {
+		const xmlAttr *set =
+			xmlSetProp(node, (const xmlChar *)name, (const xmlChar *)value);
+
+		return set && set->name ? 0 : -ENOMEM;
+	}
+	if (old)
 		xmlRemoveProp(old);
 	return 0;
-}
-
-static int change_size(xmlNode *node, const char *name, bool set, bool clear, uint64_t bytes)
-{
-	char text[SIZE_TEXT] = "none";
-
-	if (bytes != HV_UNLIMITED)
-		size_format_exact(bytes, text, sizeof(text));
-	return change_attribute(node, name, set, clear, text);
-}
-
-static int change_element(xmlNode *node, const struct hv_knobs_change *change)
-{
-	static const char *const manage[] = { "no", "observe", "act" };
-	const struct hv_knobs *k = &change->set;
-	unsigned int clear = change->clear;
-	int r;
-
-	r = change_size(
-		node, "soft-limit", k->has_soft_limit, clear & HV_KNOB_SOFT_LIMIT, k->soft_limit);
-	if (r == 0)
-		r = change_size(node, "min", k->has_min, clear & HV_KNOB_MIN, k->min);
-	if (r == 0)
-		r = change_size(node, "low", k->has_low, clear & HV_KNOB_LOW, k->low);
-	if (r == 0)
-		r = change_size(node, "max", k->has_max, clear & HV_KNOB_MAX, k->max);
-	if (r == 0)
-		r = change_attribute(node, "group", k->has_group, clear & HV_KNOB_GROUP, k->group);
-	if (r == 0)
-		r = change_attribute(node, "manage", k->has_manage, clear & HV_KNOB_MANAGE,
-			manage[k->has_manage ? k->manage : 0]);
-	if (r == 0)
-		r = change_attribute(node, "guest-swap", k->has_guest_swap,
-			clear & HV_KNOB_GUEST_SWAP, k->guest_swap ? "yes" : "no");
-	return r;
 }
 
 /* min over max is refused where it is set: -EINVAL. */
@@ -685,11 +621,11 @@ static int write_node(xmlDoc *doc, xmlNode *node, char **ret_text)
 	return r;
 }
 
-int domxml_change(const char *element, const struct hv_knobs_change *change, char **ret_element)
+/* The element as it is; a new one where none can be read. */
+static int read_element(const char *element, xmlDoc **ret_doc, xmlNode **ret_node)
 {
-	xmlDoc *doc = NULL;
 	xmlNode *node = NULL;
-	char *text = NULL;
+	xmlDoc *doc = NULL;
 	int r;
 
 	r = element ? parse(element, &doc, &node) : -EBADMSG;
@@ -701,14 +637,35 @@ int domxml_change(const char *element, const struct hv_knobs_change *change, cha
 	if (r == -EBADMSG || r == -E2BIG)
 		r = parse("<memory/>", &doc, &node);
 	if (r < 0)
-		return r == -EBADMSG ? -ENOMEM : r;
-	r = change_element(node, change);
+		return -ENOMEM;
+	*ret_doc = doc;
+	*ret_node = node;
+	return 0;
+}
+
+int domxml_change(const char *element, const struct hv_knobs_change *change, char **ret_element)
+{
+	struct watch watch;
+	char *text = NULL;
+	xmlNode *node;
+	xmlDoc *doc;
+	int r;
+
+	r = read_element(element, &doc, &node);
+	if (r < 0)
+		return r;
+	watch_start(&watch);
+	r = knobs_write(change, change_attribute, node);
 	if (r == 0)
 		r = check_element(node);
 	if (r == 0 && (node->properties || node->children))
 		r = write_node(doc, node, &text);
+	r = watch_stop(&watch, r);
 	xmlFreeDoc(doc);
-	if (r == 0)
-		*ret_element = text;
-	return r;
+	if (r < 0) {
+		free(text);
+		return r;
+	}
+	*ret_element = text;
+	return 0;
 }

@@ -7,7 +7,7 @@
  * DOMXML_DEPTH_MAX levels, and metadata of others are passed over. A bad attribute of ballast's own
  * element is refused alone and told in hv_info.problem; the others hold.
  *
- * Pure functions on text; any thread.
+ * Pure functions on text; any thread, once domxml_init() was called (one thread alone needs none).
  */
 #ifndef BALLAST_HV_LIBVIRT_DOMXML_H
 #define BALLAST_HV_LIBVIRT_DOMXML_H
@@ -28,9 +28,15 @@
 #define DOMXML_UNLIMITED_KIB 9007199254740991ULL
 
 /*
+ * libxml2 makes its global state at its first use, and two threads that are both the first race
+ * for it: to be called before other threads are started. As often as wanted.
+ */
+void domxml_init(void);
+
+/*
  * All of *ret_info but the uuid; memtune is that of this description. To be cleared with
  * hv_info_clear(). -EBADMSG: no XML, no domain, or without name or memory; -E2BIG: too long;
- * -ENOMEM.
+ * -ENOMEM. All of it is read, or nothing.
  */
 int domxml_parse(const char *xml, struct hv_info *ret_info);
 

@@ -17,6 +17,7 @@
 
 #include "common/negative.h"
 #include "hv/libvirt/backend.h"
+#include "hv/libvirt/domxml.h"
 #include "hv/pool.h"
 
 /* Some pressure: a twentieth of the time lost within half a second, the least that Linux takes...
@@ -66,7 +67,9 @@ static void free_hv(struct hv *hv)
 	free_jobs(&hv->urgent);
 	free_jobs(&hv->normal);
 	processes_free(hv->processes);
-	lv_queue_destroy(&hv->queue);
+	lv_agents_destroy(hv);
+	pthread_mutex_destroy(&hv->agents_lock);
+	hv_queue_destroy(&hv->queue);
 	if (hv->psi_fd >= 0)
 		close(hv->psi_fd);
 	if (hv->stop_fd >= 0)
@@ -142,7 +145,7 @@ struct lv_job *lv_jobs_take(struct lv_jobs *jobs)
 void lv_answer(struct hv *hv, struct lv_job *job)
 {
 	hv_change_clear(&job->change);
-	lv_queue_push(&hv->queue, &job->item);
+	hv_queue_push(&hv->queue, &job->item);
 }
 
 /* ---- the URI ---- */
@@ -156,10 +159,10 @@ const char *hv_libvirt_refusal(const char *uri)
 	scheme = strcspn(uri, ":+/");
 	if (scheme == 3 && !strncasecmp(uri, "xen", scheme) && uri[scheme])
 #ifdef WITH_XEN
-		return "Xen is driven by its own backend (libxenctrl and libxenstore), not through "
-		       "libvirt";
+		return "Xen is driven by its own backend, not through libvirt: use xen:///local";
 #else
-		return "this version has no Xen backend";
+		return "Xen is not driven through libvirt, and this build has no Xen backend "
+		       "(configure --with-xen)";
 #endif
 	if ((scheme == 3 && !strncmp(uri, "sim", scheme) && uri[scheme]) ||
 		(scheme == 5 && !strncmp(uri, "fault", scheme) && uri[scheme]))
@@ -179,13 +182,14 @@ static int init_locks(struct hv *hv)
 	pthread_condattr_t attr;
 
 	pthread_mutex_init(&hv->lock, NULL);
+	pthread_mutex_init(&hv->agents_lock, NULL);
 	pthread_condattr_init(&attr);
 	pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
 	pthread_cond_init(&hv->control_cond, &attr);
 	pthread_cond_init(&hv->worker_cond, &attr);
 	pthread_cond_init(&hv->process_cond, &attr);
 	pthread_condattr_destroy(&attr);
-	return lv_queue_init(&hv->queue);
+	return hv_queue_init(&hv->queue);
 }
 
 /* Without PSI the backend works as well: it is said once, with the first HV_EVENT_UP. */
@@ -218,7 +222,7 @@ static int new_hv(
 	if (!hv)
 		return -ENOMEM;
 	hv->calls = calls;
-	hv->psi_fd = hv->stop_fd = hv->timer = -1;
+	hv->psi_fd = hv->stop_fd = hv->timer = hv->agents_epoll = hv->agents_fd = -1;
 	r = init_locks(hv);
 	if (r < 0) {
 		free(hv);
@@ -246,6 +250,9 @@ static int new_hv(
 	}
 	r = processes_new(proc, params->cgroup ? params->cgroup : "/sys/fs/cgroup",
 		params->pids ? params->pids : "/run/libvirt/qemu", &hv->processes);
+	if (r < 0)
+		goto fail;
+	r = lv_agents_init(hv);
 	if (r < 0)
 		goto fail;
 	r = open_pressure(hv, params->psi);
@@ -296,6 +303,7 @@ static void close_hv(struct hv *hv)
 	(void)n; /* an empty counter takes one */
 	lv_wake_loop(hv);
 	pthread_mutex_unlock(&hv->lock);
+	lv_agents_end(hv);
 	lv_put(hv);
 }
 
@@ -310,6 +318,7 @@ int hv_libvirt_open_with(
 	r = new_hv(calls, params, &hv);
 	if (r < 0)
 		return r;
+	domxml_init();
 	calls->set_error_func(NULL, quiet);
 	/* Before the first connection, or it gets no events and no keepalive. */
 	hv->timer = calls->event_register_default_impl() < 0
@@ -328,6 +337,8 @@ int hv_libvirt_open_with(
 	r = lv_start_thread(hv, lv_control_thread, hv);
 	if (r == 0)
 		r = lv_start_thread(hv, lv_process_thread, hv);
+	if (r == 0)
+		r = lv_start_thread(hv, lv_agents_thread, hv);
 	if (r == 0 && hv->psi_fd >= 0)
 		r = lv_start_thread(hv, lv_pressure_thread, hv);
 	if (r < 0)
@@ -402,6 +413,10 @@ static int submit(struct hv *hv, const struct hv_call *call)
 	job->item.event.type = answer;
 	job->item.event.token = call->token;
 	job->item.event.uuid = call->uuid;
+	if (call->type == HV_RECLAIM) {
+		lv_agents_reclaim(hv, job);
+		return 0;
+	}
 	if (call->type == HV_PROCESS || call->type == HV_HOST) {
 		if (call->type == HV_PROCESS)
 			lv_read_processes(hv, &job->item.event);
@@ -427,7 +442,7 @@ static int submit(struct hv *hv, const struct hv_call *call)
 
 static int next(struct hv *hv, struct hv_event *ret_event)
 {
-	return lv_queue_take(&hv->queue, ret_event);
+	return hv_queue_take(&hv->queue, ret_event);
 }
 
 const struct hv_backend hv_libvirt = {

@@ -398,6 +398,7 @@ static void describe(
 	}
 	info.uuid = *uuid;
 	processes_set_maximum(hv->processes, uuid, info.maximum);
+	lv_agents_name(hv, uuid, info.agent);
 	event->info = info;
 out:
 	hv->calls->domain_free(dom);

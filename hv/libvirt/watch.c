@@ -28,7 +28,7 @@ void *lv_pressure_thread(void *arg)
 		if (!(fds[1].revents & POLLPRI))
 			continue;
 		event = (struct hv_event){ .type = HV_EVENT_PRESSURE };
-		lv_queue_tell(&hv->queue, &event);
+		hv_queue_tell(&hv->queue, &event);
 		if (poll(fds, 1, gap_ms) > 0)
 			break;
 	}

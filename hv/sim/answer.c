@@ -103,6 +103,14 @@ static void answer_stats(struct sim_guest *vm, struct hv_stats *stats)
 	stats->usable = told->usable;
 	stats->disk_caches = told->disk_caches;
 	stats->swap_in = told->swap_in;
+	if (!vm->guest.params.agent)
+		return;
+	stats->known |= HV_STAT_LISTS;
+	stats->lists = (struct hv_lists){ .active_anon = told->lists[MEMORY_ACTIVE_ANON],
+		.inactive_anon = told->lists[MEMORY_INACTIVE_ANON],
+		.active_file = told->lists[MEMORY_ACTIVE_FILE],
+		.inactive_file = told->lists[MEMORY_INACTIVE_FILE],
+		.swap_free = vm->guest.params.swap - told->swapped };
 }
 
 static int answer_process(struct hv *hv, struct hv_event *event)
@@ -185,8 +193,13 @@ static int run_vm_call(struct hv *hv, const struct hv_call *call, struct hv_even
 	HASH_FIND(by_uuid, hv->by_uuid, &call->uuid, sizeof call->uuid, vm);
 	if (!vm)
 		return -ENOENT;
+	guest_advance(&vm->guest, hv->now);
+	if (call->type != HV_STATS && call->type != HV_INFO)
+		hv->guests_at = 0;
 	if (call->type == HV_INFO)
 		return answer_info(vm, event);
+	if (call->type == HV_RECLAIM)
+		return -EOPNOTSUPP;
 	if (call->type == HV_KNOBS)
 		return change_knobs(hv, vm, call->change);
 	if (vm->guest.state == GUEST_OFF)

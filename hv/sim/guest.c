@@ -89,6 +89,7 @@ void guest_init(struct guest *guest, const struct guest_params *params)
 {
 	*guest = (struct guest){ .params = *params, .disk = { .rate = 1 } };
 	memory_init(&guest->memory);
+	guest->memory.activates = params->activates;
 	for (unsigned int i = 0; i < GUEST_REGIONS; i++)
 		memory_region_new(&guest->memory, region_uses[i]);
 	guest->memory.regions[GUEST_HOT].rate = guest->memory.regions[GUEST_HOT_FILES].rate =
@@ -302,7 +303,9 @@ void guest_stats_now(const struct guest *guest, struct guest_stats *ret_stats)
 		.usable = sub(unused, reserve) + cache - min_u64(cache / 2, reserve),
 		.disk_caches = cache,
 		.swap_in = guest->swap_in,
+		.swapped = guest->memory.swapped,
 	};
+	memcpy(ret_stats->lists, sums, sizeof ret_stats->lists);
 }
 
 static void take_stats(struct guest *guest)

@@ -63,6 +63,8 @@ struct guest_params {
 	bool driver;	 /* has the driver, driver_us after its boot; else never */
 	uint64_t driver_us;
 	bool free_only; /* its statistics tell unused only, as Windows does */
+	bool agent;	/* reports its lists, with the statistics */
+	bool activates; /* its kernel activates what refaults: memory.h */
 	bool reporting; /* free page reporting: what is free goes back to the host, at reported */
 	uint64_t reported;   /* bytes a second */
 	bool deflate_on_oom; /* takes pages back from the balloon when it runs out */
@@ -95,6 +97,7 @@ struct guest_stats {
 	uint64_t taken_at; /* microseconds */
 	uint64_t total;	   /* MemTotal */
 	uint64_t unused, usable, disk_caches, swap_in;
+	uint64_t lists[MEMORY_LISTS], swapped; /* for an agent to tell */
 };
 
 #define GUEST_PROGRAMS_MAX 4
@@ -179,6 +182,9 @@ uint64_t guest_swap_out(struct guest *guest, uint64_t bytes, bool hot);
 
 /* Its own kernel frees so much and the host has it at once: what a rival of ballast does. */
 uint64_t guest_shrink(struct guest *guest, struct memory_reclaim *how);
+
+/* At most so much of what is free in it is the host's again; returns how much. */
+uint64_t guest_report_free(struct guest *guest, uint64_t bytes);
 
 /* True once for each balloon event: at most one a second, the last value always comes. */
 bool guest_take_balloon_event(struct guest *guest, uint64_t now, uint64_t *ret_actual);

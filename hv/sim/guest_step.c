@@ -319,15 +319,20 @@ static bool balloon_step(struct guest *guest, uint64_t now)
 	return moved;
 }
 
+uint64_t guest_report_free(struct guest *guest, uint64_t bytes)
+{
+	bytes = min_u64(bytes, guest->kinds[GUEST_FREE]);
+	leaves_idle(guest, idle_touched(guest), bytes, false);
+	guest->kinds[GUEST_FREE] -= bytes;
+	guest->kinds[GUEST_UNTOUCHED] += bytes;
+	return bytes;
+}
+
 static bool reporting_step(struct guest *guest)
 {
 	uint64_t bytes = page_down(guest->params.reported * GUEST_STEP_US / GUEST_US_PER_S);
 
-	bytes = guest->params.reporting ? min_u64(bytes, guest->kinds[GUEST_FREE]) : 0;
-	leaves_idle(guest, idle_touched(guest), bytes, false);
-	guest->kinds[GUEST_FREE] -= bytes;
-	guest->kinds[GUEST_UNTOUCHED] += bytes;
-	return bytes > 0;
+	return guest->params.reporting && guest_report_free(guest, bytes) > 0;
 }
 
 bool guest_step(struct guest *guest, uint64_t now)

@@ -316,6 +316,10 @@ uint64_t memory_region_drop(struct memory *m, unsigned int region)
 	uint64_t bytes = memory_remove(m, region, UINT64_MAX >> 1);
 
 	memory_forget(m, region, UINT64_MAX);
+	for (unsigned int i = m->nr_shadows; i; i--)
+		if (m->shadows[i - 1].region == region)
+			memmove(&m->shadows[i - 1], &m->shadows[i],
+				(m->nr_shadows-- - i) * sizeof *m->shadows);
 	m->regions[region] = (struct memory_region){ .use = MEMORY_UNUSED };
 	return bytes;
 }
@@ -397,6 +401,69 @@ uint64_t memory_read_missing(const struct memory *m, unsigned int region, uint64
 	       present(m, region, 0, end - r->size);
 }
 
+void memory_shadow_add(struct memory *m, unsigned int region, uint64_t offset, uint64_t bytes)
+{
+	struct memory_shadow *last = m->nr_shadows ? &m->shadows[m->nr_shadows - 1] : NULL;
+
+	if (last && last->region == region && last->offset + last->bytes == offset &&
+		m->age - last->age < memory_used(m) / MERGE_FRACTION) {
+		last->bytes += bytes;
+		return;
+	}
+	if (m->nr_shadows == MEMORY_SHADOWS)
+		memmove(m->shadows, m->shadows + 1, --m->nr_shadows * sizeof *m->shadows);
+	m->shadows[m->nr_shadows++] = (struct memory_shadow){
+		.region = (uint8_t)region, .offset = offset, .bytes = bytes, .age = m->age
+	};
+}
+
+/*
+ * How much of [from, to), of which so much is read anew, is activated at once. Its shadows are
+ * gone: they are where pages are.
+ */
+static uint64_t shadows_take(
+	struct memory *m, unsigned int region, uint64_t from, uint64_t to, uint64_t missing)
+{
+	uint64_t active = m->sums[MEMORY_ACTIVE_FILE], near = 0;
+	unsigned int kept = 0, nr = m->nr_shadows;
+
+	for (unsigned int i = 0; i < nr; i++) {
+		struct memory_shadow s = m->shadows[i];
+		uint64_t begin = s.offset > from ? s.offset : from;
+		uint64_t end = s.offset + s.bytes < to ? s.offset + s.bytes : to;
+
+		if (s.region == region && begin < end) {
+			if (m->age - s.age <= active)
+				near += end - begin;
+			/* It is read in order: what lies before it was read already. */
+			s.bytes = s.offset + s.bytes - end;
+			s.offset = end;
+		}
+		if (s.bytes)
+			m->shadows[kept++] = s;
+	}
+	m->nr_shadows = kept;
+	return near < missing ? near : missing;
+}
+
+/* What is read anew, at once onto the active list where the kernel finds that it was missed. */
+static void read_fresh(struct memory *m, const struct memory_extent *fresh, uint64_t to)
+{
+	struct memory_extent active = *fresh, rest = *fresh;
+
+	active.bytes =
+		m->activates ? shadows_take(m, fresh->region, fresh->offset, to, fresh->bytes) : 0;
+	active.list = MEMORY_ACTIVE_FILE;
+	active.need = 0;
+	active.clock = memory_clock(m, fresh->region) - 1; /* it is read by who missed it */
+	rest.bytes -= active.bytes;
+	rest.offset += active.bytes;
+	m->activated += active.bytes;
+	m->age += active.bytes;
+	memory_push(m, &active);
+	memory_push(m, &rest);
+}
+
 /* Reads [from, to), which does not wrap. */
 static void read_part(struct memory *m, unsigned int region, uint64_t from, uint64_t to)
 {
@@ -421,13 +488,16 @@ static void read_part(struct memory *m, unsigned int region, uint64_t from, uint
 			break; /* the rest counts as not touched */
 		memory_cut(m, i, begin - e->offset);
 		part = memory_pull(m, i, end - begin);
-		if (--part.need == 0)
+		if (--part.need == 0) {
 			part.list = MEMORY_ACTIVE_FILE;
+			part.clock = memory_clock(m, region);
+			m->age += part.bytes;
+		}
 		memory_push(m, &part);
 	}
 	m->refaults += fresh.bytes < r->out ? fresh.bytes : r->out;
 	memory_forget(m, region, fresh.bytes);
-	memory_push(m, &fresh);
+	read_fresh(m, &fresh, to);
 }
 
 void memory_read(struct memory *m, unsigned int region, uint64_t bytes)
@@ -439,6 +509,7 @@ void memory_read(struct memory *m, unsigned int region, uint64_t bytes)
 
 		part = part < bytes ? part : bytes;
 		read_part(m, region, r->position, r->position + part);
+		memory_touch(m, region, (double)part / (double)r->size);
 		r->position = (r->position + part) % r->size;
 		bytes -= part;
 	}

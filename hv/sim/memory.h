@@ -27,6 +27,8 @@
 #define MEMORY_REGIONS 32
 /* When there is no more room, extents of one region on one list become one. */
 #define MEMORY_EXTENTS 384
+/* Runs of evicted pages that are remembered; the oldest are forgotten, as shadow entries are. */
+#define MEMORY_SHADOWS 64
 #define MEMORY_NONE    UINT16_MAX
 
 enum memory_list {
@@ -52,7 +54,7 @@ struct memory_region {
 	uint64_t resident, out; /* out: evicted, and missed when they are touched */
 	uint64_t fresh;		/* of out: never read yet, whole files */
 	bool still;		/* nobody touches it: idle, whatever list it is on */
-	double clock;		/* touches of each page so far, at the time `since` */
+	double clock;		/* touches of each page so far; reads of a cyclic file */
 	double rate;		/* touches a second that go on by themselves */
 };
 
@@ -65,6 +67,12 @@ struct memory_extent {
 	double clock;
 };
 
+/* What was evicted of a cyclic file, and how old the lists were then. */
+struct memory_shadow {
+	uint8_t region;
+	uint64_t offset, bytes, age;
+};
+
 struct memory {
 	struct memory_region regions[MEMORY_REGIONS];
 	struct memory_extent extents[MEMORY_EXTENTS];
@@ -72,6 +80,15 @@ struct memory {
 	uint64_t sums[MEMORY_LISTS];
 	uint64_t dirty;
 	double now; /* seconds: of the regions' own rates */
+	/*
+	 * The kernel activates what refaults while the active list is longer than what was evicted
+	 * and activated meanwhile (mm/workingset.c, Linux 3.15), and while that happens no active
+	 * list is too short to be deactivated (inactive_list_is_low(), Linux 4.14).
+	 */
+	bool activates;
+	uint64_t age, activated, activated_seen; /* bytes; age: file pages evicted or activated */
+	struct memory_shadow shadows[MEMORY_SHADOWS]; /* oldest first */
+	unsigned int nr_shadows;
 	/* Counters, bytes. */
 	uint64_t swapped, swapped_most, swap_outs, refaults, pageouts;
 	bool met_dirty; /* reclaim met dirty pages: they are to be written */

@@ -15,6 +15,9 @@ double memory_clock(const struct memory *m, unsigned int region);
 /* The part of pages touched at least once, where each was touched so often on average. */
 double memory_touched(double touches);
 
+/* Bytes of a cyclic file from offset on are evicted. */
+void memory_shadow_add(struct memory *m, unsigned int region, uint64_t offset, uint64_t bytes);
+
 /* At the head of its list. */
 void memory_push(struct memory *m, const struct memory_extent *extent);
 /* The oldest bytes of an extent, off their list. */

@@ -38,6 +38,14 @@ static bool is_low(uint64_t inactive, uint64_t active)
 	return inactive * ratio < active;
 }
 
+/* While what was evicted is missed, a new working set is said to be there: the old one goes. */
+static bool list_is_low(const struct memory *m, enum memory_list inactive)
+{
+	if (inactive == MEMORY_INACTIVE_FILE && m->activated != m->activated_seen)
+		return m->sums[inactive + 1] > 0;
+	return is_low(m->sums[inactive], m->sums[inactive + 1]);
+}
+
 static double referenced(const struct memory *m, const struct memory_extent *e)
 {
 	enum memory_use use = m->regions[e->region].use;
@@ -56,6 +64,7 @@ static void deactivate(struct memory *m, enum memory_list active, uint64_t bytes
 		struct memory_extent part = memory_pull(m, i, min_u64(bytes, m->extents[i].bytes));
 		struct memory_extent again = part;
 		enum memory_use use = m->regions[part.region].use;
+		bool read = memory_clock(m, part.region) >= part.clock + 1;
 
 		bytes -= part.bytes;
 		again.bytes =
@@ -66,8 +75,11 @@ static void deactivate(struct memory *m, enum memory_list active, uint64_t bytes
 		part.bytes -= again.bytes;
 		part.clock = again.clock = memory_clock(m, part.region);
 		part.list = active - 1;
-		/* Once read it is referenced, twice it is active. */
-		part.need = use == MEMORY_CYCLIC ? 2 : 0;
+		/*
+		 * Once read it is referenced, twice it is active. What was read since it became
+		 * active is referenced, and stays so: deactivating does not clear that.
+		 */
+		part.need = use != MEMORY_CYCLIC ? 0 : read ? 1 : 2;
 		memory_push(m, &again);
 		memory_push(m, &part);
 	}
@@ -85,7 +97,10 @@ static uint64_t freed(struct memory *m, struct memory_reclaim *how, const struct
 			m->swapped_most = m->swapped;
 	} else {
 		how->file += e->bytes;
+		m->age += e->bytes;
 	}
+	if (r->use == MEMORY_CYCLIC && m->activates)
+		memory_shadow_add(m, e->region, e->offset, e->bytes);
 	if (r->use != MEMORY_ONCE)
 		r->out += e->bytes;
 	return e->bytes;
@@ -148,11 +163,18 @@ static uint64_t shrink(
 	struct memory *m, struct memory_reclaim *how, bool anon, uint64_t scan, uint64_t want)
 {
 	enum memory_list inactive = anon ? MEMORY_INACTIVE_ANON : MEMORY_INACTIVE_FILE;
+	uint64_t active = scan, of = m->sums[inactive] + m->sums[inactive + 1];
 
 	if (!scan || !want)
 		return 0;
-	if (is_low(m->sums[inactive], m->sums[inactive + 1]) || !m->sums[inactive])
-		deactivate(m, inactive + 1, scan);
+	/* get_scan_count(): of each list the same part. */
+	if (how->scan && of) {
+		active = page_up(
+			(uint64_t)((double)scan * (double)m->sums[inactive + 1] / (double)of));
+		scan = page_up((uint64_t)((double)scan * (double)m->sums[inactive] / (double)of));
+	}
+	if (list_is_low(m, inactive) || !m->sums[inactive])
+		deactivate(m, inactive + 1, active);
 	return shrink_inactive(m, how, inactive, scan, want);
 }
 
@@ -194,6 +216,7 @@ uint64_t memory_reclaim(struct memory *m, struct memory_reclaim *how)
 		if (how->scan)
 			break;
 	}
+	m->activated_seen = m->activated; /* snapshot_refaults() */
 	return got;
 }
 

@@ -4,11 +4,12 @@
  * its processors, its disk and its memory let it, so that how long it took, how often it waited for
  * a page and what was swapped can be compared.
  *
- *	stream      reads files once, or writes one; dd
- *	mem_eater   faults its memory in, in 100 chunks with a nap of a second after each, and frees
- *it kbuild      many short processes over a shared tree: hot headers, cold objects, peaks gzip one
- *file from its beginning to its end again and again, bound by the processor diurnal     a working
- *set that rises and falls with the time of the day trace       a working set as a file says
+ * stream: reads files once, or writes one; dd.
+ * mem_eater: faults its memory in, in 100 chunks with a nap of a second after each, and frees it.
+ * kbuild: many short processes over a shared tree: hot headers, cold objects, peaks.
+ * gzip: one file from its beginning to its end again and again, bound by the processor.
+ * diurnal: a working set that rises and falls with the time of the day.
+ * trace: a working set as a file says.
  *
  * What things cost is in costs.h. Pure, copyable by value; a guest's own (guest.h) is the caller.
  * Amounts are bytes, times virtual microseconds.

@@ -141,16 +141,18 @@ static uint64_t hammer(const struct rival_host *host, uint64_t bytes)
 }
 
 const struct rival rivals[] = {
-	{ "none", false, NULL },
-	{ "global", false, global },
-	{ "hammer", false, hammer },
-	{ "ballast", true, NULL },
+	{ "none", false, false, NULL },
+	{ "global", false, false, global },
+	{ "hammer", false, false, hammer },
+	{ "ballast", true, false, NULL },
+	{ "all", true, true, NULL },
 };
-const size_t nr_rivals = sizeof rivals / sizeof rivals[0];
+#define NR_RIVALS (sizeof rivals / sizeof rivals[0])
+const size_t nr_rivals = NR_RIVALS - 1;
 
 const struct rival *rival_find(const char *name)
 {
-	for (size_t i = 0; i < nr_rivals; i++)
+	for (size_t i = 0; i < NR_RIVALS; i++)
 		if (!strcmp(rivals[i].name, name))
 			return &rivals[i];
 	return NULL;

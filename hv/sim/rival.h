@@ -7,10 +7,12 @@
  *	hammer   the old soft limit of soft-limit-rework-v5.1: whoever exceeds it most gives a
  *	         quarter of the excess at priority 0, and the global pass comes always after
  *	ballast  the daemon, by balloons
+ *	all      the same with its soft pass off: not among those that are compared
  *
  * The documents' groups are groups of one kernel; here they are guests. So that global and hammer
  * are what the documents measured, they get what no host has: they reach into a guest's own lists,
- * free what its kernel would free, and the host has it at once. What they leave undone makes those
+ * free what its kernel would free, and the host has it at once, as it has what a guest frees by
+ * itself. What they leave undone makes those
  * who want memory wait, as direct reclaim does. none and ballast have what a host has: its swap,
  *and balloons with their speed.
  *
@@ -44,7 +46,8 @@ struct rival_host {
 
 struct rival {
 	const char *name;
-	bool daemon; /* ballast acts; else it only watches */
+	bool daemon;	   /* ballast acts; else it only watches */
+	bool no_soft_pass; /* of ballast: as if there were no soft limits */
 	/*
 	 * Frees at least so much, where it can; called when the host is below its low watermark,
 	 * with what leads to the high one. Returns what was freed. NULL: the host swaps.
@@ -53,7 +56,7 @@ struct rival {
 };
 
 extern const struct rival rivals[];
-extern const size_t nr_rivals;
+extern const size_t nr_rivals; /* that are compared with each other */
 
 /* NULL: there is none of that name. */
 const struct rival *rival_find(const char *name);

@@ -48,6 +48,7 @@ static void host_action(struct hv *hv, const struct sim_action *action)
 {
 	struct hv_event event = { .type = action->type == SIM_UP ? HV_EVENT_UP : HV_EVENT_DOWN };
 
+	hv->guests_at = 0;
 	if (action->type == SIM_OTHERS) {
 		hv->host.others = action->bytes;
 		return;
@@ -69,6 +70,8 @@ static void vm_action(struct hv *hv, struct sim_guest *vm, const struct sim_acti
 	struct guest *guest = &vm->guest;
 	bool changed = false;
 
+	guest_advance(guest, hv->now);
+	hv->guests_at = 0;
 	switch (action->type) {
 	case SIM_WORK:
 		if (guest->state != GUEST_OFF)
@@ -188,15 +191,20 @@ static void vm_action(struct hv *hv, struct sim_guest *vm, const struct sim_acti
 
 /* ---- time ---- */
 
-static void advance_guests(struct hv *hv, uint64_t to)
+/* Between two steps of theirs a guest that nobody touches is as it was. */
+static bool advance_guests(struct hv *hv, uint64_t to)
 {
 	uint64_t actual;
 
+	if (to < hv->guests_at)
+		return false;
+	hv->guests_at = 0;
 	for (struct sim_guest *vm = hv->by_uuid; vm; vm = vm->by_uuid.next) {
 		guest_advance(&vm->guest, to);
 		if (guest_take_balloon_event(&vm->guest, to, &actual))
 			sim_tell_vm(hv, HV_EVENT_BALLOON, vm, actual);
 	}
+	return true;
 }
 
 /* All streams have equal parts of the disk; several at once and nothing is in order for it. */
@@ -250,8 +258,12 @@ static int gather(struct hv *hv, size_t *ret_nr)
 static void reclaim_step(struct hv *hv)
 {
 	struct rival_host host = { .groups = hv->host.groups, .nr_groups = hv->host.nr_groups };
-	uint64_t low, high, used = sim_host_used(hv);
+	uint64_t low, high, used;
 
+	/* The groups of one kernel: what one frees is free for all. */
+	for (struct sim_guest *vm = hv->by_uuid; vm; vm = vm->by_uuid.next)
+		guest_report_free(&vm->guest, UINT64_MAX);
+	used = sim_host_used(hv);
 	rival_watermarks(hv->host.total, &low, &high);
 	if (used + low <= hv->host.total)
 		return;
@@ -307,6 +319,7 @@ static void host_step(struct hv *hv)
 	used = sim_host_used(hv);
 	if (used <= hv->host.total)
 		return;
+	hv->guests_at = 0;
 	over = used - hv->host.total;
 	for (struct sim_guest *vm = hv->by_uuid; vm; vm = vm->by_uuid.next)
 		swapped += vm->guest.host_swapped;
@@ -324,15 +337,24 @@ static void host_step(struct hv *hv)
 	}
 }
 
-static uint64_t next_change(const struct hv *hv)
+static uint64_t guests_next(const struct hv *hv)
 {
-	uint64_t next = hv->nr_heap ? hv->heap[0].due : SIM_NEVER, at;
+	uint64_t next = SIM_NEVER, at;
 
+	if (hv->guests_at)
+		return hv->guests_at;
 	for (const struct sim_guest *vm = hv->by_uuid; vm; vm = vm->by_uuid.next) {
 		at = guest_next(&vm->guest);
 		next = at < next ? at : next;
 	}
 	return next;
+}
+
+static uint64_t next_change(const struct hv *hv)
+{
+	uint64_t guests = guests_next(hv);
+
+	return hv->nr_heap && hv->heap[0].due < guests ? hv->heap[0].due : guests;
 }
 
 uint64_t sim_next(const struct hv *hv)
@@ -351,14 +373,16 @@ int sim_advance(struct hv *hv, uint64_t now)
 {
 	struct sim_item item;
 	uint64_t next;
+	bool moved;
 
 	assert(now >= hv->now);
 	hv->lost = false;
 	do {
+		hv->guests_at = guests_next(hv);
 		next = next_change(hv);
 		if (next > hv->now)
 			hv->now = next < now ? next : now;
-		advance_guests(hv, hv->now);
+		moved = advance_guests(hv, hv->now);
 		while (hv->nr_heap && hv->heap[0].due <= hv->now) {
 			item = sim_heap_take(hv);
 			if (item.dropped)
@@ -370,7 +394,8 @@ int sim_advance(struct hv *hv, uint64_t now)
 			else
 				host_action(hv, &item.action);
 		}
-		host_step(hv);
+		if (moved || !hv->guests_at)
+			host_step(hv);
 	} while (hv->now < now);
 	return hv->lost ? -ENOMEM : 0;
 }
@@ -472,6 +497,7 @@ int sim_vm_add(struct hv *hv, const struct sim_vm *from)
 		start_ballooned(&vm->guest, from);
 		guest_set_period(&vm->guest, hv->now, from->period_s * SIM_US_PER_S);
 	}
+	hv->guests_at = 0;
 	HASH_ADD(by_uuid, hv->by_uuid, uuid, sizeof vm->uuid, vm);
 	HASH_ADD_KEYPTR(by_name, hv->by_name, vm->name, strlen(vm->name), vm);
 	return 0;

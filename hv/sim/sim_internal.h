@@ -51,6 +51,9 @@ struct hv {
 	size_t nr_hung, hung_size;
 	struct sim_ready *first, **last;
 	uint64_t swapped, swapped_out, beyond, pressure_at;
+	/* Until then no guest does anything by itself; 0: one was touched, all are to be looked at.
+	 */
+	uint64_t guests_at;
 	uint64_t disk_at, mixed_until; /* the disk was looked at then; several use it until then */
 	struct rival_guest *rival_guests; /* room for all */
 	size_t rival_guests_size;

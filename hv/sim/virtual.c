@@ -119,6 +119,7 @@ int virtual_new(
 	virtual->backend = fault_table(&hv_sim);
 	virtual->config = scenario->config->core;
 	virtual->config.engine.act &= scenario->host.rival->daemon;
+	virtual->config.engine.no_soft_pass = scenario->host.rival->no_soft_pass;
 	virtual->config.log = virtual->watch.log;
 	virtual->config.log_ctx = virtual->watch.ctx;
 	r = virtual->backend.open(

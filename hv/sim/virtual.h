@@ -19,8 +19,7 @@ struct virtual_watch {
 	core_tick_fn *tick;
 	core_name_fn *name;
 	/* As core_config.log. */
-	void (*log)(void *ctx, enum core_log_level level, const struct hv_uuid *vm,
-		const char *name, const char *message);
+	void (*log)(void *ctx, const struct core_line *line);
 	/* After each step, and once before the first. */
 	void (*step)(void *ctx, uint64_t now);
 	void *ctx;

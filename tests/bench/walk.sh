@@ -20,7 +20,7 @@ done
 
 build_programs
 build_make plain tests/bench/walk >&2
-walk=${BALLAST_BUILD:-$ROOT/build/plain}/tests/bench/walk
+walk=$ROOT/build/plain/tests/bench/walk
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 rows=$work/rows

@@ -20,16 +20,19 @@ sources() {
 		hv/sim/{sim,queue,answer,guest,guest_step,memory,memory_reclaim,program,program_kbuild,rival}.c \
 		common/{json,nearest,size,text}.c \
 		policy/*.c tests/unit/scratch.c -- json-c libsystemd ;;
+	agent) echo hv/agent_channel.c common/protocol.c guest-agent/{agent,figures,reclaim}.c \
+		policy/{batch,workingset}.c -- ;;
 	size) echo common/size.c -- ;;
+	pager) echo hv/pager/hello.c common/json.c -- json-c ;;
 	config) echo hv/ballastd/config*.c hv/core*.c hv/lane.c hv/hv.c common/{size,nearest,text}.c policy/*.c -- inih ;;
-	domxml) echo hv/libvirt/domxml.c hv/hv.c common/size.c -- libxml-2.0 ;;
+	domxml) echo hv/libvirt/domxml.c hv/knobs_text.c hv/hv.c common/size.c -- libxml-2.0 ;;
 	*) return 1 ;;
 	esac
 }
 
 # is_new NAME: whether it was built of what is there now.
 is_new() {
-	[ -x "$builddir/fuzz/$1/fuzz" ] && [ -z "$(find policy common hv tests/fuzz tests/unit "$builddir/config.h" \
+	[ -x "$builddir/fuzz/$1/fuzz" ] && [ -z "$(find policy common hv guest-agent tests/fuzz tests/unit "$builddir/config.h" \
 		-name '*.[ch]' -newer "$builddir/fuzz/$1/fuzz" -print -quit)" ]
 }
 

@@ -31,6 +31,10 @@ guest_define() {
 		      <source mode='bind' path='$LAB/$name.port'/>
 		      <target type='virtio' name='ballast.lab'/>
 		    </channel>
+		    <channel type='unix'>
+		      <source mode='bind' path='$LAB/$name.agent'/>
+		      <target type='virtio' name='org.ballast.agent.0'/>
+		    </channel>
 		    <disk type='file' device='disk'>
 		      <driver name='qemu' type='raw'/>
 		      <source file='$LAB/data.img'/>

@@ -58,12 +58,24 @@ image_tool() {
 image_initramfs() {
 	local kernel=$1 here key out
 	here=$ROOT/tests/lab
-	key=$(cat "$here/guest.c" "$here/guest-init" "$here/image.sh" /bin/busybox | sha256sum | cut -c1-12)
+	key=$(cat "$here/guest.c" "$here/guest-init" "$ROOT"/guest-agent/*.[ch] "$ROOT"/common/protocol.[ch] \
+		"$ROOT"/policy/{batch,workingset}.[ch] "$here/image.sh" /bin/busybox | sha256sum | cut -c1-12)
 	out=$CACHE/initramfs-${kernel##*/}-$key.gz
 	if [ ! -f "$out" ]; then
 		image_build_initramfs "$kernel" "$out"
 	fi
 	echo "$out"
+}
+
+# image_agent TARGET: the agent as a guest has it, static.
+image_agent() {
+	local work
+	work=$(mktemp -d "$CACHE/.agent.XXXXXX")
+	echo '#define PACKAGE_VERSION "lab"' >"$work/config.h"
+	gcc -std=gnu11 -D_GNU_SOURCE -Os -static -I"$work" -I"$ROOT" -Wno-format-truncation -o "$1" \
+		"$ROOT"/guest-agent/*.c "$ROOT"/common/protocol.c "$ROOT"/policy/{batch,workingset}.c
+	strip "$1"
+	rm -rf "$work"
 }
 
 image_build_initramfs() {
@@ -74,6 +86,7 @@ image_build_initramfs() {
 	cp /bin/busybox "$tree/bin/busybox"
 	cp "$here/guest-init" "$tree/init"
 	image_tool "$here/guest.c" "$tree/bin/guest" -static
+	image_agent "$tree/bin/ballast-agent"
 	for m in $IMAGE_MODULES; do
 		cp "$drivers/$m.ko" "$tree/modules/"
 		echo "${m##*/}" >>"$tree/modules/order"

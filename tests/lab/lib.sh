@@ -80,14 +80,14 @@ packages_of() {
 	case $1 in
 	build)
 		echo gcc make libc6-dev autoconf automake libtool pkg-config xz-utils check libvirt-dev \
-			libxml2-dev libjson-c-dev libinih-dev libsystemd-dev uthash-dev libjsmn-dev scdoc gnuplot-nox
+			libxml2-dev libxen-dev libjson-c-dev libinih-dev libsystemd-dev uthash-dev libjsmn-dev scdoc
 		;;
 	lab)
 		echo libvirt-daemon libvirt-daemon-driver-qemu libvirt-clients qemu-system-x86 jq \
 			busybox-static gcc libc6-dev passwd procps util-linux
 		;;
-	test) echo gcovr ;;
-	bench) echo valgrind ;;
+	test) echo gcovr ccache ;;
+	bench) echo valgrind linux-perf ;;
 	lint) echo git clang clang-format clang-tidy cppcheck shellcheck ;;
 	fuzz) echo clang libclang-rt-dev ;;
 	fresh) echo debootstrap ;;

@@ -52,3 +52,24 @@ soak_seeds() {
 	say "$seeds seeds from $first on"
 	return $status
 }
+
+# soak_pager: as many faults as the pager is ever to be trusted with, and the counts at the end.
+soak_pager() {
+	local test=tests/unit/test_pager
+	install_for build
+	build plain "$test"
+	results_begin
+	part pager 1800 soak_pager_case "$ROOT/build/plain/$test"
+	results_end
+}
+
+soak_pager_case() {
+	local name=eight_vms_that_fault_drop_and_die_leave_exact_counts
+	# Check's limit for a test, of a minute, is one for three thousand.
+	BALLAST_PAGER_FAULTS=1000000 CK_TIMEOUT_MULTIPLIER=60 "$1" | tee "$PART.tap"
+	if grep -q "^ok .*$name" "$PART.tap"; then
+		result PASS "$name"
+	else
+		result FAIL "$name"
+	fi
+}

@@ -4,7 +4,7 @@
 
 suite_all() {
 	results_begin
-	part packages 120 install_for build test lint fuzz lab
+	part packages 120 install_for build test lint fuzz bench lab
 	part "build plain" 40 build plain
 	if [ "$PART_FAILED" != 0 ]; then
 		results_end
@@ -28,7 +28,15 @@ suite_all() {
 }
 
 suite_lab_lane() {
+	suite_labs
+}
+
+# Both labs side by side: QEMU mostly waits in one, and Xen boots in the other.
+suite_labs() {
+	part "system xen" 240 suite_xen >"$RESULTS/xen.txt" 2>&1 &
 	part system 620 suite_system
+	wait $!
+	cat "$RESULTS/xen.txt"
 }
 
 # Budgets: builds and coverage 160 in all, unit 160, contract and scenarios 120; lint and distcheck
@@ -45,6 +53,7 @@ suite_cpu_lane() {
 		part "contract $name" 20 build_check "$name" contract
 	done
 	part fuzz 110 fuzz_results 5
+	part benches 60 suite_benches
 	part lint 130 lint_all
 	part distcheck 60 suite_distcheck ""
 	part "distcheck without libvirt" 60 suite_distcheck --without-libvirt
@@ -59,7 +68,7 @@ suite_one() {
 	case $1 in
 	system)
 		build_programs
-		part system 620 suite_system
+		suite_labs
 		;;
 	*)
 		build plain
@@ -73,13 +82,11 @@ suite_one() {
 # they never fail in a test.
 suite_coverage() {
 	local said status=0 tests
-	# shellcheck disable=SC2016 # as it stands there
-	tests=$(sed -n 's|^tests_unit_\(.*\)_LDADD = $(POLICY_TEST_LIBS)$|tests/unit/\1|p' "$ROOT/tests/tests.am" |
-		paste -sd' ')
-	tests+=" tests/unit/test_interleavings" # with sources of its own
 	mkdir -p "$ROOT/build"
 	build_bootstrap
 	build_configure coverage
+	# shellcheck disable=SC2016 # make expands it
+	tests=$(build_list coverage '$(POLICY_TESTS)')
 	find "$ROOT/build/coverage" -name '*.gcda' -delete
 	build_environment coverage make -s -C "$ROOT/build/coverage" -j "$(nproc)" check-TESTS \
 		TESTS="$tests" >/dev/null || true # judged in the plain build
@@ -107,11 +114,26 @@ suite_count() {
 	cat "$ROOT"/policy/*.[ch] | grep -cE "$1" || true
 }
 
+# Each bench once and small, to see that it runs; reaction needs the lab for itself.
+suite_benches() {
+	local name said
+	for name in walk charge pager documents; do
+		if said=$(bash -euo pipefail "$ROOT/tests/bench/$name.sh" --smoke) &&
+			grep -qE "^$name\.[^ ]+ [0-9.]+ [a-z/]+" <<<"$said"; then
+			result PASS "bench $name"
+		else
+			result FAIL "bench $name"
+		fi
+		echo "$said"
+	done
+}
+
 suite_distcheck() {
 	local dir=$ROOT/build/dist name="make distcheck${1:+ $1}"
 	mkdir -p "$dir"
 	cd "$dir" || return
-	# What configure finds out is the same for all three; so is what the compiler is given.
+	# What configure finds out is the same for all three; so is most of what the compiler is given.
+	export CC="ccache gcc" CCACHE_DIR=$dir/ccache
 	"$ROOT/configure" --quiet "--cache-file=$dir/config.cache" ${1:+"$1"} CFLAGS=-O0 >configure.log 2>&1 ||
 		return
 	if make -s -j "$(nproc)" distcheck \

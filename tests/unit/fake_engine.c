@@ -229,5 +229,5 @@ const char *engine_vm_state_name(enum engine_vm_state state)
 
 const char *engine_reason_name(enum engine_reason_type type)
 {
-	return type == ENGINE_CUT ? "cut" : "other";
+	return type == ENGINE_CUT ? "cut" : type == ENGINE_RELEASE ? "release" : "other";
 }

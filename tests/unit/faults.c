@@ -115,6 +115,7 @@ static void *note(void *p)
 	return p;
 }
 
+/* Places at the end of a row of others are free again: what is not there is soon known. */
 static void forget(const void *p)
 {
 	size_t i = place(p);
@@ -125,6 +126,9 @@ static void forget(const void *p)
 	if (p && live[i] == p) {
 		live[i] = GONE;
 		nr_live--;
+		if (!live[(i + 1) & (LIVE - 1)])
+			for (; live[i] == GONE; i = (i - 1) & (LIVE - 1))
+				live[i] = NULL;
 	}
 	pthread_mutex_unlock(&lock);
 }

@@ -39,3 +39,52 @@ int __wrap_sd_event_now(sd_event *event, clockid_t clock, uint64_t *ret)
 {
 	return faults_hit("sd_event_now") ? -EIO : __real_sd_event_now(event, clock, ret);
 }
+
+int __real_sd_event_new(sd_event **ret);
+int __wrap_sd_event_new(sd_event **ret);
+int __wrap_sd_event_new(sd_event **ret)
+{
+	return faults_hit("sd_event_new") ? -ENOMEM : __real_sd_event_new(ret);
+}
+
+int __real_sd_event_add_time(sd_event *event, sd_event_source **ret, clockid_t clock, uint64_t usec,
+	uint64_t accuracy, sd_event_time_handler_t callback, void *ctx);
+int __wrap_sd_event_add_time(sd_event *event, sd_event_source **ret, clockid_t clock, uint64_t usec,
+	uint64_t accuracy, sd_event_time_handler_t callback, void *ctx);
+int __wrap_sd_event_add_time(sd_event *event, sd_event_source **ret, clockid_t clock, uint64_t usec,
+	uint64_t accuracy, sd_event_time_handler_t callback, void *ctx)
+{
+	return faults_hit("sd_event_add_time")
+		       ? -ENOMEM
+		       : __real_sd_event_add_time(event, ret, clock, usec, accuracy, callback, ctx);
+}
+
+int __real_sd_event_add_signal(sd_event *event, sd_event_source **ret, int sig,
+	sd_event_signal_handler_t callback, void *ctx);
+int __wrap_sd_event_add_signal(sd_event *event, sd_event_source **ret, int sig,
+	sd_event_signal_handler_t callback, void *ctx);
+int __wrap_sd_event_add_signal(sd_event *event, sd_event_source **ret, int sig,
+	sd_event_signal_handler_t callback, void *ctx)
+{
+	return faults_hit("sd_event_add_signal")
+		       ? -ENOMEM
+		       : __real_sd_event_add_signal(event, ret, sig, callback, ctx);
+}
+
+int __real_sd_event_source_set_time(sd_event_source *source, uint64_t usec);
+int __wrap_sd_event_source_set_time(sd_event_source *source, uint64_t usec);
+int __wrap_sd_event_source_set_time(sd_event_source *source, uint64_t usec)
+{
+	return faults_hit("sd_event_source_set_time")
+		       ? -ENOMEM
+		       : __real_sd_event_source_set_time(source, usec);
+}
+
+int __real_sd_event_source_set_enabled(sd_event_source *source, int enabled);
+int __wrap_sd_event_source_set_enabled(sd_event_source *source, int enabled);
+int __wrap_sd_event_source_set_enabled(sd_event_source *source, int enabled)
+{
+	return faults_hit("sd_event_source_set_enabled")
+		       ? -ENOMEM
+		       : __real_sd_event_source_set_enabled(source, enabled);
+}

@@ -15,17 +15,19 @@ static const struct hv_backend backend = {
 	.name = "scripted", .loosens = true, .granule = 1u << 20
 };
 
-static void keep_line(void *ctx, enum core_log_level level, const struct hv_uuid *vm,
-	const char *name, const char *message)
+static void keep_line(void *ctx, const struct core_line *line)
 {
 	bool in_core = fake.in_core;
 
 	fake.in_core = false;
-	ck_assert((vm == NULL) == (name == NULL));
+	ck_assert((line->vm == NULL) == (line->name == NULL));
 	ck_assert_uint_lt(host.nr_lines, HOST_LINES);
-	if (level != CORE_LOG_DEBUG)
+	if (line->level != CORE_LOG_DEBUG) {
+		host.kinds[host.nr_lines] = line->message_id;
+		host.actions[host.nr_lines] = line->action;
 		snprintf(host.lines[host.nr_lines++], sizeof(host.lines[0]), "%s: %s",
-			name ? name : "", message);
+			line->name ? line->name : "", line->text);
+	}
 	fake.in_core = in_core;
 }
 
@@ -213,6 +215,10 @@ static void answer_stats(struct host_vm *vm, struct hv_event *event)
 		.job_known = true,
 		.job = vm->job,
 	};
+	if (vm->agent) {
+		event->stats.known |= HV_STAT_LISTS;
+		event->stats.lists = vm->lists;
+	}
 	if (vm->free_only) {
 		event->stats.known ^= HV_STAT_USABLE | HV_STAT_UNUSED;
 		event->stats.unused = vm->usable;
@@ -269,6 +275,36 @@ static void serve_vm(const struct hv_call *call)
 		answer_vm(vm, call);
 }
 
+void host_report(const struct host_vm *vm, const struct hv_agent *agent)
+{
+	struct hv_event event = { .type = HV_EVENT_AGENT, .uuid = vm->uuid, .agent = *agent };
+
+	hand_over(&event);
+}
+
+void host_freed(struct host_vm *vm, int error, uint64_t bytes)
+{
+	struct hv_event event = { .type = HV_EVENT_DONE,
+		.token = vm->asked.token,
+		.uuid = vm->uuid,
+		.error = error,
+		.came = bytes };
+
+	vm->asked.token = 0;
+	hand_over(&event);
+}
+
+/* On a way of its own: beside whatever call is out. */
+static void serve_agent(const struct hv_call *call)
+{
+	struct host_vm *vm = find(&call->uuid);
+
+	vm->calls[call->type]++;
+	vm->last[call->type] = vm->asked = *call;
+	if (!vm->reads_nothing)
+		host_freed(vm, 0, call->bytes);
+}
+
 static void serve(const struct hv_call *call)
 {
 	host.calls[call->type]++;
@@ -291,6 +327,9 @@ static void serve(const struct hv_call *call)
 		break;
 	case HV_HOST:
 		answer_host(call);
+		break;
+	case HV_RECLAIM:
+		serve_agent(call);
 		break;
 	default:
 		serve_vm(call);

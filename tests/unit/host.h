@@ -32,6 +32,10 @@ struct host_vm {
 	uint64_t hard_limit;
 	const char *partition, *problem;
 	bool driver; /* its statistics move */
+	bool agent;  /* tells these */
+	struct hv_lists lists;
+	bool reads_nothing; /* its agent: keeps what it is asked until host_freed() */
+	struct hv_call asked;
 	uint64_t last_update;
 	bool process;	/* its process is known */
 	bool hangs;	/* keeps calls until it does not */
@@ -58,6 +62,7 @@ extern struct host {
 	bool refuse; /* calls cannot be submitted */
 	unsigned int refused;
 	char lines[HOST_LINES][400];
+	const char *kinds[HOST_LINES], *actions[HOST_LINES]; /* MESSAGE_ID and action of each */
 	size_t nr_lines;
 } host;
 
@@ -76,6 +81,10 @@ void host_run(uint64_t us);
 /* Steps once and serves what comes, without time passing. */
 void host_step(void);
 void host_event(enum hv_event_type type, const struct host_vm *vm);
+/* Its agent reports. */
+void host_report(const struct host_vm *vm, const struct hv_agent *agent);
+/* Its agent answers what it was asked. */
+void host_freed(struct host_vm *vm, int error, uint64_t bytes);
 void host_balloon(struct host_vm *vm, uint64_t actual);
 /* A VM answers the call that it held. */
 void host_wake(struct host_vm *vm);

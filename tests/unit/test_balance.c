@@ -5,7 +5,8 @@
 #include "policy/balance.h"
 
 #include <check.h>
-#include <stdlib.h>
+
+#include "tests/unit/suite.h"
 
 #define MIB(n) MIB_TO_PAGES(n)
 
@@ -95,8 +96,6 @@ int main(void)
 {
 	Suite *s = suite_create("balance");
 	TCase *t = tcase_create("balance");
-	SRunner *sr = srunner_create(s);
-	int failed;
 
 	tcase_add_test(t, a_vm_may_have_its_ceiling_or_its_max);
 	tcase_add_test(t, loosened_is_the_limit_or_usage_and_headroom_in_excess);
@@ -105,9 +104,5 @@ int main(void)
 	tcase_add_test(
 		t, gifts_are_in_proportion_in_whole_granules_and_to_no_one_more_than_it_misses);
 	suite_add_tcase(s, t);
-	srunner_set_tap(sr, "-");
-	srunner_run_all(sr, CK_SILENT);
-	failed = srunner_ntests_failed(sr);
-	srunner_free(sr);
-	return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+	return suite_run(s);
 }

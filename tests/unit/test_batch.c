@@ -5,7 +5,8 @@
 #include "policy/batch.h"
 
 #include <check.h>
-#include <stdlib.h>
+
+#include "tests/unit/suite.h"
 
 static struct batch batch;
 
@@ -109,8 +110,6 @@ int main(void)
 {
 	Suite *suite = suite_create("batch");
 	TCase *tc = tcase_create("batch");
-	SRunner *runner;
-	int failed;
 
 	tcase_add_test(tc, three_mib_go_in_quarters_of_what_remains_down_to_32_pages);
 	tcase_add_test(tc, a_partial_success_is_a_gain_and_the_next_batch_a_quarter_of_the_rest);
@@ -120,10 +119,5 @@ int main(void)
 	tcase_add_test(tc, stopped_it_goes_no_further_unless_all_had_come);
 	tcase_add_test(tc, nothing_wanted_is_done_at_once);
 	suite_add_tcase(suite, tc);
-	runner = srunner_create(suite);
-	srunner_set_tap(runner, "-");
-	srunner_run_all(runner, CK_SILENT);
-	failed = srunner_ntests_failed(runner);
-	srunner_free(runner);
-	return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+	return suite_run(suite);
 }

@@ -3,7 +3,7 @@
 # The command lines of ballastd and ballastctl, where no hypervisor is needed: exit statuses, and
 # that every error says what to do.
 set -uo pipefail
-: "${builddir:=.}"
+: "${builddir:=.}" "${srcdir:=.}"
 
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
@@ -83,7 +83,7 @@ check daemon_default_uri_of_libvirt_is_honoured 0 "connect = test:///default" \
 	env LIBVIRT_DEFAULT_URI=test:///default "$daemon" --dump-config -f /dev/null
 check daemon_uri_that_nobody_handles_fails 1 "cannot use 'sim:///'" \
 	"$daemon" -c sim:/// -f /dev/null --socket "$work/s" --run-dir "$work"
-check daemon_without_the_xen_backend_says_so 1 "cannot use 'xen:///': this " \
+check daemon_xen_uri_that_nobody_handles_fails 1 "cannot use 'xen:///': " \
 	"$daemon" -c xen:/// -f /dev/null --socket "$work/s" --run-dir "$work"
 check daemon_has_no_room_for_its_socket 2 "ballastd.sock in run-dir: socket: is " \
 	"$daemon" --dump-config -f /dev/null --run-dir "/tmp/$(printf '%0100d' 0)"
@@ -113,6 +113,13 @@ cat >"$work/odd.conf" <<-'EOF'
 	max = none
 EOF
 check daemon_dump_reads_back_to_exactly_the_same 0 "" dumped -f "$work/odd.conf"
+# ids FILE: the MESSAGE_IDs in it.
+ids() { grep -oE '\b[0-9a-f]{32}\b' "$1"; }
+documented() {
+	ids "$srcdir/hv/messages.h" >"$work/ids" && ids "$srcdir/docs/ballastd.8.scd" | diff "$work/ids" - &&
+		[ -z "$(sort "$work/ids" | uniq -d)" ]
+}
+check daemon_manual_has_every_message_id_once 0 "" documented
 check daemon_dump_of_the_command_line_reads_back 0 "" dumped -f "$work/odd.conf" --mode act \
 	--socket "$work/s;t" -c 'test:///a=b#c'
 echo "1..$number"

@@ -14,6 +14,7 @@
 
 #include "policy/pages.h"
 #include "tests/unit/scratch.h"
+#include "tests/unit/suite.h"
 
 static char folder[SCRATCH_PATH];
 static char file[64], dropins[64], dropins2[64];
@@ -100,7 +101,7 @@ START_TEST(every_option_is_read_and_dumped_alike)
 	static const char text[] =
 		"[ballastd]\nmode = act\nconnect = test:///default\nrun-dir = /tmp/x\nsocket = "
 		"/tmp/s\n"
-		"on-stop = release\n"
+		"on-stop = release\npager = /tmp/vms\n"
 		"[pool]\nsize = 1536MiB\nreserve = 1GiB\nwm-min = 16MiB\nwm-low = 2.5%\nwm-high = "
 		"8%\n"
 		"others-max = 3GiB\n"
@@ -109,6 +110,7 @@ START_TEST(every_option_is_read_and_dumped_alike)
 		"observe-stats = yes\nfloor = 25%\nfloor-free-only = "
 		"60%\n"
 		"memtune-takeover = yes\nmargin = 5%\nmargin-at-least = 16MiB\n"
+		"[xen]\ndom0-min = 512MiB\n"
 		"[pace]\nmax-step = 64MiB\nmax-rate = 10MiB\nhost-max-rate = none\n"
 		"release-hold = 1min\nhold = 2s\nhold-max = 3min\nask-deadline = 1500ms\nrest "
 		"= 2s\n"
@@ -814,8 +816,6 @@ int main(void)
 {
 	Suite *suite = suite_create("config");
 	TCase *tc = tcase_create("config");
-	SRunner *sr;
-	int failed;
 
 	tcase_add_checked_fixture(tc, setup, NULL);
 	tcase_add_test(tc, empty_file_is_all_defaults);
@@ -845,10 +845,5 @@ int main(void)
 	tcase_add_test(tc, manual_has_every_option_with_its_default);
 	suite_add_tcase(suite, tc);
 	scratch_begin();
-	sr = srunner_create(suite);
-	srunner_set_tap(sr, "-");
-	srunner_run_all(sr, CK_SILENT);
-	failed = srunner_ntests_failed(sr);
-	srunner_free(sr);
-	return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+	return suite_run(suite);
 }

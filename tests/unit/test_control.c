@@ -23,6 +23,7 @@
 #include "common/json.h"
 #include "hv/ballastd/control_internal.h"
 #include "tests/unit/scratch.h"
+#include "tests/unit/suite.h"
 
 /* Turns of the loop until something has to have come; each waits for 10 ms where nothing is due. */
 #define TURNS 300
@@ -609,8 +610,6 @@ int main(void)
 {
 	Suite *suite = suite_create("control");
 	TCase *tc = tcase_create("control");
-	SRunner *sr;
-	int failed;
 
 	tcase_add_checked_fixture(tc, setup, teardown);
 	tcase_add_test(tc, request_is_answered_with_its_id);
@@ -633,10 +632,5 @@ int main(void)
 	tcase_add_test(tc, garbage_never_crashes_the_reader);
 	suite_add_tcase(suite, tc);
 	scratch_begin();
-	sr = srunner_create(suite);
-	srunner_set_tap(sr, "-");
-	srunner_run_all(sr, CK_SILENT);
-	failed = srunner_ntests_failed(sr);
-	srunner_free(sr);
-	return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+	return suite_run(suite);
 }

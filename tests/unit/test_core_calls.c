@@ -4,12 +4,14 @@
 #include <config.h>
 
 #include "tests/unit/host.h"
+#include "tests/unit/suite.h"
 
 #include <check.h>
 #include <errno.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
+
+#include "hv/messages.h"
 
 /* ---- allocations that fail, by the linker's --wrap ---- */
 
@@ -1166,6 +1168,86 @@ START_TEST(states_are_said_where_they_begin_and_end)
 }
 END_TEST
 
+static const struct {
+	const char *text, *message_id, *action;
+} kinds[] = {
+	{ ": connected to scripted", MESSAGE_CONNECTED, NULL },
+	{ "vm00: found: ", MESSAGE_FOUND, NULL },
+	{ "vm00: target 1 GiB -> 900 MiB: cut", MESSAGE_TARGET, "cut" },
+	{ "vm00: gave only 1 MiB", MESSAGE_ASK_FAILED, NULL },
+	{ "vm00: gave 2 MiB", MESSAGE_ASK_CAME, NULL },
+	{ "vm00: rests at", MESSAGE_CONTENDED, NULL },
+	{ "vm00: somebody else set", MESSAGE_WISH, NULL },
+	{ ": the pool is short", MESSAGE_SHORT, NULL },
+	{ ": the pool is no longer short", MESSAGE_SHORT_OVER, NULL },
+	{ ": memory is nearly gone", MESSAGE_BELOW_MIN, NULL },
+	{ ": memory is above wm-min", MESSAGE_ABOVE_MIN, NULL },
+	{ ": request 1 done", NULL, NULL },
+	{ ": paused: nobody", MESSAGE_PAUSED, NULL },
+	{ ": no longer paused", MESSAGE_RESUMED, NULL },
+	{ "vm00: paused: it", MESSAGE_PAUSED, NULL },
+	{ "vm00: no longer paused", MESSAGE_RESUMED, NULL },
+	{ "vm00: released", NULL, "release" },
+	{ "vm00: is not answering", MESSAGE_NOT_ANSWERING, NULL },
+	{ "vm00: running -> not-answering", MESSAGE_STATE, NULL },
+	{ "vm00: answers again", MESSAGE_ANSWERS, NULL },
+	{ "vm00: has gone", MESSAGE_GONE, NULL },
+	{ ": the connection to scripted is lost", MESSAGE_NOT_CONNECTED, NULL },
+};
+
+static bool same(const char *a, const char *b)
+{
+	return a && b ? !strcmp(a, b) : a == b;
+}
+
+START_TEST(lines_carry_their_kind_and_the_action_that_is_told)
+{
+	struct host_vm *vm = host_vm(0);
+
+	host_up();
+	host_run(3 * SECOND);
+	host_target(vm, 1, 900 * MIB);
+	fake.view = (struct engine_pool_view){ .known = true, .wm_min = 100, .free = -5 };
+	next_event(ENGINE_EVENT_ASK_FAILED, host_id(vm), 512, 256);
+	next_event(ENGINE_EVENT_ASK_CAME, host_id(vm), 512, 512);
+	next_event(ENGINE_EVENT_CONTENDED, host_id(vm), 512, 768);
+	next_event(ENGINE_EVENT_WISH, host_id(vm), 1024, 512);
+	next_event(ENGINE_EVENT_SHORT, MEMCG_ROOT_ID, 256, 0);
+	next_event(ENGINE_EVENT_SHORT_OVER, MEMCG_ROOT_ID, 0, 0);
+	next_event(ENGINE_EVENT_BELOW_MIN, 0, 100, -5);
+	next_event(ENGINE_EVENT_JOB_DONE, 1, 512, 512);
+	host_run(SECOND);
+	fake.view.free = 100;
+	for (int paused = 1; paused >= 0; paused--) {
+		core_pause(host.core, paused);
+		ck_assert_int_eq(core_pause_vm(host.core, &vm->uuid, paused), 0);
+	}
+	ck_assert_uint_eq(core_release(host.core, MEMCG_ROOT_ID), 1);
+	vm->hangs = true;
+	host_run(60 * SECOND);
+	host_wake(vm);
+	host_run(3 * SECOND);
+	host_gone(0);
+	host_event(HV_EVENT_CHANGED, vm);
+	host_run(3 * SECOND);
+	host_event(HV_EVENT_DOWN, NULL);
+
+	for (size_t i = 0; i < sizeof(kinds) / sizeof(kinds[0]); i++) {
+		unsigned int nr = 0;
+
+		for (size_t j = 0; j < host.nr_lines; j++) {
+			if (strncmp(host.lines[j], kinds[i].text, strlen(kinds[i].text)) != 0)
+				continue;
+			nr++;
+			ck_assert_msg(same(host.kinds[j], kinds[i].message_id) &&
+					      same(host.actions[j], kinds[i].action),
+				"%s", host.lines[j]);
+		}
+		ck_assert_msg(nr > 0, "nobody said '%s'", kinds[i].text);
+	}
+}
+END_TEST
+
 static char names[256];
 
 static void put_name(void *ctx, uint64_t id, const struct hv_uuid *uuid, const char *name)
@@ -1258,22 +1340,16 @@ int main(void)
 		last_64_requests_are_remembered,
 		events_are_kept_for_who_takes_them_and_the_oldest_go,
 		states_are_said_where_they_begin_and_end,
+		lines_carry_their_kind_and_the_action_that_is_told,
 		names_are_told_before_the_tick_that_brings_them,
 		configuration_that_cannot_work_is_refused,
 	};
 	Suite *suite = suite_create("core_calls");
 	TCase *tc = tcase_create("core_calls");
-	SRunner *sr;
-	int failed;
 
 	tcase_add_checked_fixture(tc, host_setup, host_teardown);
 	for (size_t i = 0; i < sizeof(tests) / sizeof(tests[0]); i++)
 		tcase_add_test(tc, tests[i]);
 	suite_add_tcase(suite, tc);
-	sr = srunner_create(suite);
-	srunner_set_tap(sr, "-");
-	srunner_run_all(sr, CK_SILENT);
-	failed = srunner_ntests_failed(sr);
-	srunner_free(sr);
-	return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+	return suite_run(suite);
 }

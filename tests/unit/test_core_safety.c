@@ -3,10 +3,10 @@
 #include <config.h>
 
 #include "tests/unit/host.h"
+#include "tests/unit/suite.h"
 
 #include <check.h>
 #include <errno.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "hv/core_internal.h"
@@ -371,8 +371,6 @@ int main(void)
 {
 	Suite *suite = suite_create("core_safety");
 	TCase *tc = tcase_create("safety");
-	SRunner *runner;
-	int failed;
 
 	tcase_add_checked_fixture(tc, host_setup, host_teardown);
 	tcase_add_test(tc, a_pause_is_told_to_the_engine_and_holds_for_who_comes_later);
@@ -392,10 +390,5 @@ int main(void)
 	tcase_add_test(tc, pressure_that_never_ends_wakes_readings_and_changes_nothing);
 	tcase_add_test(tc, an_hour_of_the_same_trouble_is_one_line);
 	suite_add_tcase(suite, tc);
-	runner = srunner_create(suite);
-	srunner_set_tap(runner, "-");
-	srunner_run_all(runner, CK_SILENT);
-	failed = srunner_ntests_failed(runner);
-	srunner_free(runner);
-	return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+	return suite_run(suite);
 }

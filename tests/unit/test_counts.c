@@ -7,12 +7,13 @@
 
 #include <check.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
+#include "hv/ballastd/config.h"
 #include "hv/replay.h"
 #include "hv/sim/scenario.h"
 #include "tests/unit/scratch.h"
+#include "tests/unit/suite.h"
 
 static uint64_t compared, moved, allocated;
 
@@ -137,6 +138,26 @@ static void read_recording(void)
 	fclose(stream);
 }
 
+static void write_groups(unsigned int nr)
+{
+	FILE *stream = fopen(path, "w");
+
+	ck_assert_ptr_nonnull(stream);
+	for (unsigned int i = 0; i < nr; i++)
+		fprintf(stream, "[group /g%u]\nlow = 1MiB\n", i);
+	fclose(stream);
+}
+
+static void read_groups(void)
+{
+	const struct config_source source = { .file = path };
+	struct config *config = NULL;
+	char *errors = NULL;
+
+	ck_assert_msg(config_load(&source, &config, &errors) == 0, "%s", errors);
+	config_free(config);
+}
+
 static struct counts count(void (*read)(void))
 {
 	compared = moved = allocated = 0;
@@ -179,23 +200,31 @@ START_TEST(twice_the_recording_takes_twice_as_much)
 }
 END_TEST
 
+/* Read on SIGHUP too, in the daemon's loop. */
+START_TEST(twice_the_groups_are_moved_twice_as_much_while_they_are_read)
+{
+	struct counts once, twice;
+
+	write_groups(NR);
+	once = count(read_groups);
+	write_groups(2 * NR);
+	twice = count(read_groups);
+	ck_assert_uint_gt(once.moved, NR);
+	check_doubled("bytes moved", once.moved, twice.moved);
+}
+END_TEST
+
 int main(void)
 {
 	Suite *suite = suite_create("counts");
 	TCase *tc = tcase_create("counts");
-	SRunner *sr;
-	int failed;
 
 	tcase_add_checked_fixture(tc, setup, NULL);
 	tcase_set_timeout(tc, 60);
 	tcase_add_test(tc, twice_the_scenario_takes_twice_as_much);
 	tcase_add_test(tc, twice_the_recording_takes_twice_as_much);
+	tcase_add_test(tc, twice_the_groups_are_moved_twice_as_much_while_they_are_read);
 	suite_add_tcase(suite, tc);
 	scratch_begin();
-	sr = srunner_create(suite);
-	srunner_set_tap(sr, "-");
-	srunner_run_all(sr, CK_SILENT);
-	failed = srunner_ntests_failed(sr);
-	srunner_free(sr);
-	return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+	return suite_run(suite);
 }

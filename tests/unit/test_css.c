@@ -3,6 +3,7 @@
 #include <config.h>
 
 #include "policy/css.h"
+#include "tests/unit/suite.h"
 
 #include <check.h>
 #include <pthread.h>
@@ -241,8 +242,6 @@ int main(void)
 	Suite *suite = suite_create("css");
 	TCase *tc = tcase_create("css");
 	const char *fork_mode = getenv("CK_FORK");
-	SRunner *runner;
-	int failed;
 
 	tcase_add_checked_fixture(tc, setup, NULL);
 	tcase_set_timeout(tc, 60);
@@ -267,10 +266,5 @@ int main(void)
 		tcase_add_test_raise_signal(tc, killing_a_root_is_noticed, SIGABRT);
 	}
 	suite_add_tcase(suite, tc);
-	runner = srunner_create(suite);
-	srunner_set_tap(runner, "-");
-	srunner_run_all(runner, CK_SILENT);
-	failed = srunner_ntests_failed(runner);
-	srunner_free(runner);
-	return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+	return suite_run(suite);
 }

@@ -10,6 +10,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "tests/unit/suite.h"
+
 #define GIB (UINT64_C(1) << 30)
 #define NR  4
 
@@ -115,8 +117,17 @@ static int next(struct hv *hv, struct hv_event *ret_event)
 	return 0;
 }
 
-static const struct hv_backend backend = { "test", true, 1 << 20, handles, open_it, close_it, fd_of,
-	submit, next };
+static const struct hv_backend backend = {
+	.name = "test",
+	.loosens = true,
+	.granule = 1 << 20,
+	.handles = handles,
+	.open = open_it,
+	.close = close_it,
+	.fd = fd_of,
+	.submit = submit,
+	.next = next,
+};
 
 static void say(void *ctx, const char *vm, const char *what)
 {
@@ -213,8 +224,6 @@ int main(void)
 {
 	Suite *suite = suite_create("direct");
 	TCase *tc = tcase_create("release");
-	SRunner *sr;
-	int failed;
 
 	tcase_add_checked_fixture(tc, setup, NULL);
 	tcase_add_test(tc, every_vm_with_a_recorded_ceiling_gets_it);
@@ -222,10 +231,5 @@ int main(void)
 	tcase_add_test(tc, a_vm_that_hangs_or_refuses_is_named_and_keeps_no_other_from_its_memory);
 	tcase_add_test(tc, a_hypervisor_that_is_not_reached_is_told);
 	suite_add_tcase(suite, tc);
-	sr = srunner_create(suite);
-	srunner_set_tap(sr, "-");
-	srunner_run_all(sr, CK_SILENT);
-	failed = srunner_ntests_failed(sr);
-	srunner_free(sr);
-	return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+	return suite_run(suite);
 }

@@ -10,6 +10,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "tests/unit/suite.h"
+
 static struct hv_info info;
 
 static void parse_file(const char *name)
@@ -115,8 +117,6 @@ int main(void)
 {
 	Suite *suite = suite_create("domain kinds");
 	TCase *tc = tcase_create("domain kinds");
-	SRunner *sr;
-	int failed;
 
 	tcase_set_timeout(tc, 60);
 	tcase_add_loop_test(
@@ -124,10 +124,5 @@ int main(void)
 	tcase_add_test(tc, elements_of_another_namespace_are_no_kind);
 	tcase_add_test(tc, a_description_of_4_megabytes_is_read_and_one_of_40_refused);
 	suite_add_tcase(suite, tc);
-	sr = srunner_create(suite);
-	srunner_set_tap(sr, "-");
-	srunner_run_all(sr, CK_SILENT);
-	failed = srunner_ntests_failed(sr);
-	srunner_free(sr);
-	return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+	return suite_run(suite);
 }

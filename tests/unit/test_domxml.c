@@ -10,6 +10,9 @@
 #include <string.h>
 
 #include <check.h>
+#include <libxml/parser.h>
+
+#include "tests/unit/suite.h"
 
 #define KIB 1024ULL
 #define MIB (1024 * KIB)
@@ -487,6 +490,24 @@ START_TEST(metadata_of_others_that_are_huge_hide_nothing_and_are_not_kept)
 }
 END_TEST
 
+START_TEST(port_of_its_agent_is_found_by_name_where_a_socket_is_bound)
+{
+	ck_assert_int_eq(
+		parse_with("<devices><channel type='unix'><source mode='bind' path='/a'/>"
+			   "<target type='virtio' name='org.qemu.guest_agent.0'/></channel>"
+			   "<channel type='unix'><source mode='bind' path='/b'/>"
+			   "<target type='virtio' name='org.ballast.agent.0'/></channel>"
+			   "</devices>"),
+		0);
+	ck_assert_str_eq(info.agent, "/b");
+	ck_assert_int_eq(parse_with("<devices><channel type='unix'><source mode='connect' "
+				    "path='/c'/><target type='virtio' name='org.ballast.agent.0'/>"
+				    "</channel></devices>"),
+		0);
+	ck_assert_ptr_null(info.agent);
+}
+END_TEST
+
 START_TEST(every_truncation_is_survived)
 {
 	static const char whole[] =
@@ -505,12 +526,121 @@ START_TEST(every_truncation_is_survived)
 }
 END_TEST
 
+/* libxml2's allocations from now on; the one that fails, and whether all after it do. 0: none. */
+static unsigned int nr_allocations, failing;
+static bool for_good;
+
+static bool fails(void)
+{
+	nr_allocations++;
+	return failing > 0 && (nr_allocations == failing || (for_good && nr_allocations > failing));
+}
+
+static void *xml_malloc(size_t size)
+{
+	return fails() ? NULL : malloc(size);
+}
+
+static void *xml_realloc(void *old, size_t size)
+{
+	return fails() ? NULL : realloc(old, size);
+}
+
+static char *xml_strdup(const char *s)
+{
+	return fails() ? NULL : strdup(s);
+}
+
+static void fail_from(int all)
+{
+	ck_assert_int_eq(xmlMemSetup(free, xml_malloc, xml_realloc, xml_strdup), 0);
+	domxml_init();
+	failing = 0;
+	for_good = all;
+}
+
+/* The next of libxml2's allocations is the one that fails. */
+static void fail_next(void)
+{
+	nr_allocations = 0;
+	failing++;
+}
+
+static bool all_is_there(const char *partition)
+{
+	return info.hard_limit == 4 * GIB && info.memtune.soft_limit == 512 * MIB &&
+	       info.maximum == 2 * GIB && info.partition && !strcmp(info.partition, partition) &&
+	       info.balloon && info.stats_period_s == 5 && info.ceiling == 256 * MIB &&
+	       info.metadata.has_min && info.metadata.has_group &&
+	       info.kinds == (HV_KIND_PINNED | HV_KIND_VIRTIO_MEM | HV_KIND_STRICT_NUMA);
+}
+
+/* A device that pins, a limit or a ceiling left out would seem not to be there. */
+START_TEST(a_description_is_read_whole_or_not_when_libxml2_has_no_memory)
+{
+	char partition[HV_GROUP_MAX], inside[4096];
+	int r;
+
+	memset(partition, 'p', sizeof(partition));
+	partition[0] = '/';
+	partition[sizeof(partition) - 1] = '\0';
+	snprintf(inside, sizeof(inside),
+		"<memtune><hard_limit unit='KiB'>4194304</hard_limit>"
+		"<soft_limit unit='MiB'>512</soft_limit></memtune>"
+		"<resource><partition>%s</partition></resource>"
+		"<numatune><memory mode='strict' nodeset='0'/></numatune>"
+		"<devices><hostdev mode='subsystem' type='pci'/><memory model='virtio-mem'/>"
+		"<memballoon model='virtio'><stats period='5'/></memballoon></devices>"
+		"<metadata><c:ceiling xmlns:c='" DOMXML_CEILING_NS "' kib='262144'/>"
+		"<b:memory xmlns:b='" DOMXML_MEMORY_NS "' min='1GiB' group='/prod'/></metadata>",
+		partition);
+	fail_from(_i);
+	do {
+		fail_next();
+		r = parse_with(inside);
+		ck_assert_msg(r == -ENOMEM || (r == 0 && all_is_there(partition)),
+			"allocation %u: %s", failing, r ? strerror(-r) : "not all of it");
+	} while (nr_allocations >= failing);
+	ck_assert_int_eq(r, 0);
+	ck_assert_uint_gt(failing, 100);
+	printf("# %u allocations of libxml2 failed, each %s\n", failing - 1,
+		_i ? "with all after it" : "alone");
+	failing = 0;
+}
+END_TEST
+
+START_TEST(an_element_is_changed_whole_or_not_when_libxml2_has_no_memory)
+{
+	const struct hv_knobs_change change = { .set = { .has_max = true, .max = 3 * GIB },
+		.clear = HV_KNOB_LOW };
+	char *text = NULL;
+	int r;
+
+	fail_from(_i);
+	do {
+		fail_next();
+		r = domxml_change("<b:memory xmlns:b='" DOMXML_MEMORY_NS
+				  "' later='x' min='1GiB' low='2GiB' group='/prod'/>",
+			&change, &text);
+		ck_assert_msg(r == -ENOMEM || r == 0, "allocation %u: %d", failing, r);
+		if (r < 0)
+			continue;
+		ck_assert_msg(strstr(text, "later=\"x\" min=\"1GiB\" group=\"/prod\" max=\"3GiB\""),
+			"allocation %u: %s", failing, text);
+		free(text);
+	} while (nr_allocations >= failing);
+	ck_assert_int_eq(r, 0);
+	ck_assert_uint_gt(failing, 20);
+	printf("# %u allocations of libxml2 failed, each %s\n", failing - 1,
+		_i ? "with all after it" : "alone");
+	failing = 0;
+}
+END_TEST
+
 int main(void)
 {
 	Suite *suite = suite_create("domxml");
 	TCase *tc = tcase_create("domxml");
-	SRunner *runner;
-	int failed;
 
 	tcase_add_checked_fixture(tc, setup, teardown);
 	tcase_set_timeout(tc, 60);
@@ -536,12 +666,12 @@ int main(void)
 	tcase_add_test(tc, metadata_of_others_that_are_deep_hide_nothing_of_the_domain);
 	tcase_add_test(tc, only_the_metadatas_own_children_are_ballasts);
 	tcase_add_test(tc, metadata_of_others_that_are_huge_hide_nothing_and_are_not_kept);
+	tcase_add_test(tc, port_of_its_agent_is_found_by_name_where_a_socket_is_bound);
 	tcase_add_test(tc, every_truncation_is_survived);
+	tcase_add_loop_test(
+		tc, a_description_is_read_whole_or_not_when_libxml2_has_no_memory, 0, 2);
+	tcase_add_loop_test(
+		tc, an_element_is_changed_whole_or_not_when_libxml2_has_no_memory, 0, 2);
 	suite_add_tcase(suite, tc);
-	runner = srunner_create(suite);
-	srunner_set_tap(runner, "-");
-	srunner_run_all(runner, CK_SILENT);
-	failed = srunner_ntests_failed(runner);
-	srunner_free(runner);
-	return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+	return suite_run(suite);
 }

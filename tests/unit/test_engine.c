@@ -2,11 +2,14 @@
 /* The engine over a small world: what it asks, of whom, how much, and what it gives back. */
 #include <config.h>
 
+#include "policy/charge.h"
 #include "policy/engine.h"
 
 #include <check.h>
+#include <errno.h>
 #include <stdlib.h>
 
+#include "tests/unit/suite.h"
 #include "tests/unit/world.h"
 
 static struct world w;
@@ -28,6 +31,24 @@ START_TEST(nobody_is_asked_while_free_is_at_wm_low)
 }
 END_TEST
 
+START_TEST(a_vm_that_is_charged_page_by_page_is_seen_and_not_booked)
+{
+	struct memcg *leaf = NULL;
+	struct memcg *refused;
+
+	world_three_guests(&w, MIB(300), MIB(300), MIB(300));
+	world_tick(&w);
+	ck_assert_int_eq(engine_page(w.engine, 777, &leaf), -ENOENT);
+	ck_assert_int_eq(engine_page(w.engine, 3, &leaf), 0);
+	ck_assert_uint_eq(page_counter_read(&leaf->memory), 0);
+	ck_assert_int_eq(charge_direct(leaf, 5, &refused), 0);
+	world_tick(&w);
+	ck_assert_uint_eq(page_counter_read(&leaf->memory), 5);
+	ck_assert_uint_eq(leaf->seen, MIB(300));
+	ck_assert_int_eq(uncharge_direct(leaf, 5), 0);
+}
+END_TEST
+
 START_TEST(guest_under_soft_limit_keeps_all_while_another_is_in_excess)
 {
 	world_three_guests(&w, MIB(360), MIB(320), MIB(300)); /* free 20: need 60 */
@@ -37,6 +58,26 @@ START_TEST(guest_under_soft_limit_keeps_all_while_another_is_in_excess)
 	ck_assert_uint_eq(world_vm(&w, 3)->commands, 0);
 	ck_assert_uint_eq(world_vm(&w, 4)->commands, 0);
 	ck_assert_uint_le(world_usage(world_vm(&w, 2)), MIB(301));
+}
+END_TEST
+
+START_TEST(without_its_soft_pass_soft_limits_mean_nothing)
+{
+	struct memcg_knobs limit = soft(MIB(100));
+	struct engine_config config;
+
+	for (unsigned int off = 0; off <= 1; off++) {
+		world_config(&config);
+		config.no_soft_pass = off;
+		world_open(&w, &config, MIB(1000));
+		world_add(&w, 2, MEMCG_ROOT_ID, MIB(500), MIB(490), &limit);
+		world_add(&w, 3, MEMCG_ROOT_ID, MIB(500), MIB(490), &none);
+		world_ticks(&w, 3);
+		ck_assert_uint_eq(world_vm(&w, 3)->commands > 0, off);
+		if (!off)
+			world_close(&w);
+	}
+	ck_assert_int_eq(engine_set_config(w.engine, &config), 0);
 }
 END_TEST
 
@@ -447,7 +488,9 @@ int main(void)
 {
 	const TTest *const tests[] = {
 		nobody_is_asked_while_free_is_at_wm_low,
+		a_vm_that_is_charged_page_by_page_is_seen_and_not_booked,
 		guest_under_soft_limit_keeps_all_while_another_is_in_excess,
+		without_its_soft_pass_soft_limits_mean_nothing,
 		second_pass_takes_from_those_without_limit_only_what_excess_cannot_cover,
 		a_cut_that_came_is_loosened_to_the_ceiling_of_a_vm_not_in_excess,
 		a_vm_in_excess_keeps_usage_and_headroom_after_its_cut,
@@ -475,16 +518,10 @@ int main(void)
 	};
 	Suite *s = suite_create("engine");
 	TCase *t = tcase_create("engine");
-	SRunner *sr = srunner_create(s);
-	int failed;
 
 	tcase_add_checked_fixture(t, NULL, teardown);
 	for (size_t i = 0; i < sizeof(tests) / sizeof(tests[0]); i++)
 		tcase_add_test(t, tests[i]);
 	suite_add_tcase(s, t);
-	srunner_set_tap(sr, "-");
-	srunner_run_all(sr, CK_SILENT);
-	failed = srunner_ntests_failed(sr);
-	srunner_free(sr);
-	return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+	return suite_run(s);
 }

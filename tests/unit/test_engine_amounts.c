@@ -16,6 +16,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "tests/unit/suite.h"
 #include "tests/unit/world.h"
 
 #define SEEDS  1000
@@ -293,11 +294,12 @@ static void disturb(void)
 
 #define HOLDS(cond, ...)                                                                           \
 	do {                                                                                       \
+		char holds_said[200];                                                              \
+                                                                                                   \
 		if (!(cond)) {                                                                     \
-			printf("# seed %" PRIu64 ", tick %u: ", seed_now, tick_now);               \
-			printf(__VA_ARGS__);                                                       \
-			printf("\n");                                                              \
-			ck_abort_msg(#cond);                                                       \
+			snprintf(holds_said, sizeof(holds_said), __VA_ARGS__);                     \
+			ck_abort_msg("%s: seed %" PRIu64 ", tick %u: %s", #cond, seed_now,         \
+				tick_now, holds_said);                                             \
 		}                                                                                  \
 	} while (0)
 
@@ -377,7 +379,7 @@ static void amounts(void)
 			" that is over",
 			vm->memcg->id, vm->owed, vm->why.root, vm->why.job);
 	for (const struct vm *vm = busy_first(e); vm; vm = busy_next(e, vm))
-		HOLDS(!vm->ask.on || vm->ask.goal <= vm->ask.from,
+		HOLDS(!vm->ask_on || vm->ask.goal <= vm->ask.from,
 			"VM %" PRIu64 " is asked less than nothing", vm->memcg->id);
 }
 
@@ -626,6 +628,17 @@ static uint64_t number(const char *name, uint64_t otherwise)
 	return text ? strtoull(text, NULL, 10) : otherwise;
 }
 
+/* Worlds that showed a fault once. */
+static const uint64_t shown[] = {
+	6065,  /* asked once more, for its ceiling, that was less than it must keep */
+	7293,  /* an ask that failed, the next reckoned from more than actual: told more than its
+		  ceiling */
+	9020,  /* the same, by its deadline */
+	9843,  /* the same, and another asked first */
+	10719, /* must keep more than its ceiling, and used more than actual: told more than its
+		  ceiling */
+};
+
 static void run_all(void (*promise)(void))
 {
 	uint64_t first = number("BALLAST_SEED", number("BALLAST_SEED_FIRST", 1));
@@ -633,6 +646,8 @@ static void run_all(void (*promise)(void))
 
 	for (uint64_t i = 0; i < nr; i++)
 		run(first + i, promise);
+	for (size_t i = 0; nr > 1 && i < sizeof(shown) / sizeof(shown[0]); i++)
+		run(shown[i], promise);
 }
 
 START_TEST(asks_that_can_be_cancelled_never_exceed_the_need_by_more_than_a_granule)
@@ -687,8 +702,6 @@ int main(void)
 {
 	Suite *s = suite_create("engine_amounts");
 	TCase *t = tcase_create("amounts");
-	SRunner *sr = srunner_create(s);
-	int failed;
 
 	tcase_set_timeout(t, number("BALLAST_SEEDS", SEEDS) / 10);
 	tcase_add_test(t, asks_that_can_be_cancelled_never_exceed_the_need_by_more_than_a_granule);
@@ -698,9 +711,5 @@ int main(void)
 	tcase_add_test(t, what_is_told_follows_from_the_numbers_of_its_reason);
 	tcase_add_test(t, the_same_inputs_give_the_same_outputs);
 	suite_add_tcase(s, t);
-	srunner_set_tap(sr, "-");
-	srunner_run_all(sr, CK_SILENT);
-	failed = srunner_ntests_failed(sr);
-	srunner_free(sr);
-	return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+	return suite_run(s);
 }

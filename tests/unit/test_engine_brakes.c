@@ -9,8 +9,8 @@
 
 #include <check.h>
 #include <errno.h>
-#include <stdlib.h>
 
+#include "tests/unit/suite.h"
 #include "tests/unit/world.h"
 
 static struct world w;
@@ -421,8 +421,6 @@ int main(void)
 {
 	Suite *s = suite_create("engine_brakes");
 	TCase *t = tcase_create("brakes");
-	SRunner *sr = srunner_create(s);
-	int failed;
 
 	tcase_add_checked_fixture(t, setup, teardown);
 	tcase_add_test(t, a_paused_guest_is_not_asked_and_another_gives_its_part);
@@ -444,9 +442,5 @@ int main(void)
 	tcase_add_test(t, more_that_came_than_was_needed_ends_the_need_for_all);
 	tcase_add_test(t, undone_merging_of_pages_is_no_surprise);
 	suite_add_tcase(s, t);
-	srunner_set_tap(sr, "-");
-	srunner_run_all(sr, CK_SILENT);
-	failed = srunner_ntests_failed(sr);
-	srunner_free(sr);
-	return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+	return suite_run(s);
 }

@@ -6,8 +6,8 @@
 
 #include <check.h>
 #include <errno.h>
-#include <stdlib.h>
 
+#include "tests/unit/suite.h"
 #include "tests/unit/world.h"
 
 static struct world w;
@@ -248,16 +248,10 @@ int main(void)
 	};
 	Suite *s = suite_create("engine_jobs");
 	TCase *t = tcase_create("engine jobs");
-	SRunner *sr = srunner_create(s);
-	int failed;
 
 	tcase_add_checked_fixture(t, NULL, teardown);
 	for (size_t i = 0; i < sizeof(tests) / sizeof(tests[0]); i++)
 		tcase_add_test(t, tests[i]);
 	suite_add_tcase(s, t);
-	srunner_set_tap(sr, "-");
-	srunner_run_all(sr, CK_SILENT);
-	failed = srunner_ntests_failed(sr);
-	srunner_free(sr);
-	return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+	return suite_run(s);
 }

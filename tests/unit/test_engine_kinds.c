@@ -2,10 +2,10 @@
 /* What each state of a VM means to the engine: who gives, who counts how, what ends. */
 #include <config.h>
 
+#include "tests/unit/suite.h"
 #include "tests/unit/world.h"
 
 #include <check.h>
-#include <stdlib.h>
 #include <string.h>
 
 static struct world w;
@@ -271,17 +271,10 @@ int main(void)
 	};
 	Suite *suite = suite_create("engine kinds");
 	TCase *tc = tcase_create("engine kinds");
-	SRunner *sr;
-	int failed;
 
 	tcase_add_checked_fixture(tc, setup, teardown);
 	for (size_t i = 0; i < sizeof(tests) / sizeof(tests[0]); i++)
 		tcase_add_test(tc, tests[i]);
 	suite_add_tcase(suite, tc);
-	sr = srunner_create(suite);
-	srunner_set_tap(sr, "-");
-	srunner_run_all(sr, CK_SILENT);
-	failed = srunner_ntests_failed(sr);
-	srunner_free(sr);
-	return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+	return suite_run(suite);
 }

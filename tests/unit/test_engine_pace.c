@@ -5,8 +5,8 @@
 #include "policy/engine.h"
 
 #include <check.h>
-#include <stdlib.h>
 
+#include "tests/unit/suite.h"
 #include "tests/unit/world.h"
 
 static struct world w;
@@ -181,13 +181,13 @@ START_TEST(a_share_that_waits_stays_its_vms)
 	ck_assert_uint_eq(world_view(&w, MEMCG_ROOT_ID).owed, MIB(35));
 	for (uint64_t id = 2; id < 5; id++) {
 		owed[id - 2] = world_view(&w, id).owed;
-		carried[id - 2] = memcg_find(engine_tree(w.engine), id)->carry[0][2];
+		carried[id - 2] = memcg_carries(memcg_find(engine_tree(w.engine), id), 0)[2];
 	}
 	for (int i = 0; i < 20; i++) {
 		world_tick(&w);
 		for (uint64_t id = 2; id < 5; id++) {
 			ck_assert_uint_eq(world_view(&w, id).owed, owed[id - 2]);
-			ck_assert_int_eq(memcg_find(engine_tree(w.engine), id)->carry[0][2],
+			ck_assert_int_eq(memcg_carries(memcg_find(engine_tree(w.engine), id), 0)[2],
 				carried[id - 2]); /* nor is it planned anew */
 		}
 	}
@@ -345,8 +345,6 @@ int main(void)
 {
 	Suite *s = suite_create("engine_pace");
 	TCase *t = tcase_create("pace");
-	SRunner *sr = srunner_create(s);
-	int failed;
 
 	tcase_add_checked_fixture(t, setup, teardown);
 	tcase_add_test(t, a_running_ask_grows_by_a_quarter_at_once);
@@ -366,9 +364,5 @@ int main(void)
 	tcase_add_test(t, more_time_is_what_the_rest_takes_at_the_speed_that_it_shows);
 	tcase_add_test(t, a_balloon_with_a_long_way_that_stands_still_for_a_step_is_stuck);
 	suite_add_tcase(s, t);
-	srunner_set_tap(sr, "-");
-	srunner_run_all(sr, CK_SILENT);
-	failed = srunner_ntests_failed(sr);
-	srunner_free(sr);
-	return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+	return suite_run(s);
 }

@@ -6,9 +6,9 @@
 
 #include <check.h>
 #include <errno.h>
-#include <stdlib.h>
 
 #include "hv/sim/sim.h"
+#include "tests/unit/suite.h"
 
 #define S   UINT64_C(1000000)
 #define MIB (UINT64_C(1) << 20)
@@ -301,8 +301,6 @@ int main(void)
 {
 	Suite *suite = suite_create("fault");
 	TCase *tc = tcase_create("rules");
-	SRunner *runner;
-	int failed;
 
 	tcase_add_checked_fixture(tc, setup, teardown);
 	tcase_add_test(tc, a_call_that_fails_is_not_made_and_one_that_is_denied_is);
@@ -317,10 +315,5 @@ int main(void)
 	tcase_add_test(tc, a_client_that_comes_back_gets_no_answer_of_before);
 	tcase_add_test(tc, rules_that_make_no_sense_are_refused);
 	suite_add_tcase(suite, tc);
-	runner = srunner_create(suite);
-	srunner_set_tap(runner, "-");
-	srunner_run_all(runner, CK_SILENT);
-	failed = srunner_ntests_failed(runner);
-	srunner_free(runner);
-	return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+	return suite_run(suite);
 }

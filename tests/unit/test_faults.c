@@ -26,6 +26,7 @@
 #include "hv/sim/sim.h"
 #include "tests/unit/faults.h"
 #include "tests/unit/scratch.h"
+#include "tests/unit/suite.h"
 
 #define MIB(n) (UINT64_C(1048576) * (n))
 #define S      UINT64_C(1000000)
@@ -411,18 +412,11 @@ int main(void)
 {
 	Suite *suite = suite_create("faults");
 	TCase *tc = tcase_create("faults");
-	SRunner *runner;
-	int failed;
 
 	tcase_add_checked_fixture(tc, setup, NULL);
 	tcase_set_timeout(tc, 300);
 	tcase_add_test(tc, the_nth_failure_is_lived_through);
 	suite_add_tcase(suite, tc);
 	scratch_begin_in_memory();
-	runner = srunner_create(suite);
-	srunner_set_tap(runner, "-");
-	srunner_run_all(runner, CK_SILENT);
-	failed = srunner_ntests_failed(runner);
-	srunner_free(runner);
-	return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+	return suite_run(suite);
 }

@@ -12,7 +12,6 @@
 #include <dirent.h>
 #include <errno.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <sys/un.h>
@@ -21,6 +20,7 @@
 #include "common/json.h"
 #include "tests/unit/faults.h"
 #include "tests/unit/scratch.h"
+#include "tests/unit/suite.h"
 
 /* Turns of the loop in which an answer comes where one comes at all; none waits. */
 #define TURNS 8
@@ -257,18 +257,11 @@ int main(void)
 {
 	Suite *suite = suite_create("faults_control");
 	TCase *tc = tcase_create("faults");
-	SRunner *runner;
-	int failed;
 
 	scratch_begin_in_memory();
 	tcase_add_checked_fixture(tc, setup, NULL);
 	tcase_set_timeout(tc, 300);
 	tcase_add_test(tc, the_nth_failure_at_the_control_socket_costs_nobody_else_anything);
 	suite_add_tcase(suite, tc);
-	runner = srunner_create(suite);
-	srunner_set_tap(runner, "-");
-	srunner_run_all(runner, CK_SILENT);
-	failed = srunner_ntests_failed(runner);
-	srunner_free(runner);
-	return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+	return suite_run(suite);
 }

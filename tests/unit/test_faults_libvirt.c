@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
  * The libvirt backend with the nth libvirt call failing, and with the nth allocation or system
- * call, n from 1 until a run completes with nothing failed. Each call is answered once, no target
- * is set without its ceiling recorded before, the next calls work, and all is gone in the end.
+ * call, n from 1 until a run completes with nothing failed; in the middle of each run the
+ * connection breaks, and is there again by itself. Each call is answered once, no target is set
+ * without its ceiling recorded before, the next calls work, and all is gone in the end.
  */
 #include <config.h>
 
@@ -11,7 +12,6 @@
 #include <errno.h>
 #include <poll.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <time.h>
 
@@ -22,6 +22,7 @@
 #include "hv/libvirt/domxml.h"
 #include "tests/unit/faults.h"
 #include "tests/unit/scratch.h"
+#include "tests/unit/suite.h"
 
 #define MIB (1024ULL * 1024)
 /* Only a failure waits for it. */
@@ -115,6 +116,28 @@ static void begin(void)
 	hv = NULL;
 }
 
+static bool ask_all(void)
+{
+	for (enum hv_call_type type = HV_LIST; type <= HV_HOST; type++)
+		if (ask(type) > 0)
+			return false;
+	return true;
+}
+
+/*
+ * All connections were dead before the first try, so a listing says that there is a new one. Where
+ * the close callback could not be registered it is the listing that finds the break.
+ */
+static bool comes_back(void)
+{
+	for (unsigned int i = 0; i < PATIENCE_MS / 2; i++) {
+		if (ask(HV_LIST) == 0)
+			return true;
+		nap();
+	}
+	return false;
+}
+
 /* "": as it should be. */
 static const char *use(void)
 {
@@ -124,9 +147,15 @@ static const char *use(void)
 		return hv ? "a handle in spite of a failure" : "";
 	if (!wait_for(0, &error))
 		return "it never connected";
-	for (enum hv_call_type type = HV_LIST; type <= HV_HOST; type++)
-		if (ask(type) > 0)
-			return "a call was never answered";
+	if (!ask_all())
+		return "a call was never answered";
+	/* An event and a break: workers' connections are stale, the control connection anew. */
+	fake_emit_lifecycle(web);
+	fake_break(VIR_CONNECT_CLOSE_REASON_EOF);
+	if (!comes_back())
+		return "it never connected again";
+	if (!ask_all())
+		return "a call was never answered after the break";
 	return "";
 }
 
@@ -145,6 +174,8 @@ static void check_after(unsigned int nth, const char *what)
 	for (enum hv_call_type type = HV_LIST; hv && type <= HV_HOST; type++) {
 		int r = ask(type);
 
+		if (type == HV_RECLAIM && r == -ENOTCONN) /* these VMs have no agent */
+			continue;
 		for (unsigned int i = 0; r == -ENOTCONN && i < PATIENCE_MS / 2; i++) {
 			nap();
 			r = ask(type);
@@ -232,8 +263,6 @@ int main(void)
 {
 	Suite *suite = suite_create("faults_libvirt");
 	TCase *tc = tcase_create("faults");
-	SRunner *runner;
-	int failed;
 
 	scratch_begin();
 	tcase_add_checked_fixture(tc, make_proc, NULL);
@@ -242,10 +271,5 @@ int main(void)
 	tcase_add_test(tc, the_nth_allocation_or_system_call_that_fails_is_lived_through);
 	tcase_add_test(tc, a_description_that_is_read_is_read_whole);
 	suite_add_tcase(suite, tc);
-	runner = srunner_create(suite);
-	srunner_set_tap(runner, "-");
-	srunner_run_all(runner, CK_SILENT);
-	failed = srunner_ntests_failed(runner);
-	srunner_free(runner);
-	return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+	return suite_run(suite);
 }

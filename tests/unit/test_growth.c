@@ -5,9 +5,9 @@
 #include "policy/growth.h"
 
 #include <check.h>
-#include <stdlib.h>
 
 #include "policy/pages.h"
+#include "tests/unit/suite.h"
 
 #define SECOND UINT64_C(1000000)
 
@@ -79,18 +79,11 @@ int main(void)
 {
 	Suite *suite = suite_create("growth");
 	TCase *tc = tcase_create("growth");
-	SRunner *sr;
-	int failed;
 
 	tcase_add_test(tc, fall_within_a_second_is_the_rate_and_a_shorter_one_is_none);
 	tcase_add_test(tc, rate_is_a_maximum_that_decays_within_minutes);
 	tcase_add_test(tc, what_moved_for_another_reason_is_not_counted);
 	tcase_add_test(tc, low_leaves_room_for_what_goes_and_is_never_more_than_twice_itself);
 	suite_add_tcase(suite, tc);
-	sr = srunner_create(suite);
-	srunner_set_tap(sr, "-");
-	srunner_run_all(sr, CK_SILENT);
-	failed = srunner_ntests_failed(sr);
-	srunner_free(sr);
-	return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+	return suite_run(suite);
 }

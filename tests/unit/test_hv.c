@@ -8,6 +8,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "tests/unit/suite.h"
+
 static const char text[] = "6ba7b810-9dad-11d1-80b4-00c04fd430c8";
 
 START_TEST(uuid_is_read_and_written_in_its_one_form)
@@ -80,17 +82,10 @@ int main(void)
 {
 	Suite *suite = suite_create("hv");
 	TCase *tc = tcase_create("hv");
-	SRunner *sr;
-	int failed;
 
 	tcase_add_test(tc, uuid_is_read_and_written_in_its_one_form);
 	tcase_add_test(tc, what_is_no_uuid_is_refused_wherever_it_ends);
 	tcase_add_test(tc, event_that_was_cleared_is_none_and_may_be_cleared_again);
 	suite_add_tcase(suite, tc);
-	sr = srunner_create(suite);
-	srunner_set_tap(sr, "-");
-	srunner_run_all(sr, CK_SILENT);
-	failed = srunner_ntests_failed(sr);
-	srunner_free(sr);
-	return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+	return suite_run(suite);
 }

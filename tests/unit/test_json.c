@@ -7,8 +7,9 @@
 #include <check.h>
 #include <errno.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
+
+#include "tests/unit/suite.h"
 
 static struct json_object *read_ok(const char *text)
 {
@@ -208,8 +209,6 @@ int main(void)
 {
 	Suite *suite = suite_create("json");
 	TCase *tc = tcase_create("json");
-	SRunner *sr;
-	int failed;
 
 	tcase_add_loop_test(
 		tc, only_one_whole_strict_value_is_read, 0, sizeof(texts) / sizeof(texts[0]));
@@ -220,10 +219,5 @@ int main(void)
 	tcase_add_test(tc, what_is_written_is_read_back);
 	tcase_add_test(tc, near_words_are_found_and_far_ones_not);
 	suite_add_tcase(suite, tc);
-	sr = srunner_create(suite);
-	srunner_set_tap(sr, "-");
-	srunner_run_all(sr, CK_SILENT);
-	failed = srunner_ntests_failed(sr);
-	srunner_free(sr);
-	return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+	return suite_run(suite);
 }

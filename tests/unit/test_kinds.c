@@ -6,11 +6,11 @@
 #include <config.h>
 
 #include "tests/unit/host.h"
+#include "tests/unit/suite.h"
 
 #include <check.h>
 #include <errno.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "hv/core_internal.h"
@@ -682,17 +682,10 @@ int main(void)
 	};
 	Suite *suite = suite_create("kinds");
 	TCase *tc = tcase_create("kinds");
-	SRunner *sr;
-	int failed;
 
 	tcase_add_checked_fixture(tc, host_setup, host_teardown);
 	for (size_t i = 0; i < sizeof(tests) / sizeof(tests[0]); i++)
 		tcase_add_test(tc, tests[i]);
 	suite_add_tcase(suite, tc);
-	sr = srunner_create(suite);
-	srunner_set_tap(sr, "-");
-	srunner_run_all(sr, CK_SILENT);
-	failed = srunner_ntests_failed(sr);
-	srunner_free(sr);
-	return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+	return suite_run(suite);
 }

@@ -3,10 +3,11 @@
 #include <config.h>
 
 #include "tests/unit/host.h"
+#include "tests/unit/suite.h"
 
 #include <check.h>
 #include <errno.h>
-#include <stdlib.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "hv/core_internal.h"
@@ -349,6 +350,40 @@ START_TEST(view_has_every_knob_with_its_source_and_warns_of_what_does_nothing)
 	vm->metadata.soft_limit = 11 * MIB;
 	host_run(60 * SECOND);
 	ck_assert_uint_eq(host_said("soft-limit 11 MiB (metadata) is below the floor"), 1);
+}
+END_TEST
+
+/* Of 20 groups 18 have it; 16 are named. */
+START_TEST(group_whose_soft_limit_is_below_its_low_is_said_when_the_configuration_is_taken)
+{
+	struct core_group_knobs groups[20];
+	char paths[20][8];
+
+	for (size_t i = 0; i < NR(groups); i++) {
+		snprintf(paths[i], sizeof(paths[i]), "/g%zu", i);
+		groups[i] = CORE_GROUP_KNOBS_NONE;
+		groups[i].path = paths[i];
+		groups[i].knobs.low = PAGES(20 * MIB);
+		groups[i].knobs.soft_limit = PAGES((i < 18 ? 10 : 20) * MIB);
+	}
+	host.config.groups = groups;
+	host.config.nr_groups = NR(groups);
+	host_up();
+	host_run(60 * SECOND);
+	ck_assert_uint_eq(host_said("group /g0: soft-limit 10 MiB is below low 20 MiB: what is "
+				    "between is kept as long as others without such protection can "
+				    "give"),
+		1);
+	ck_assert_uint_eq(host_said("is below low 20 MiB"), 16);
+	ck_assert_uint_eq(host_said("the soft-limit of 2 more groups is below their low"), 1);
+
+	host.config.nr_groups = 1;
+	ck_assert_int_eq(core_set_config(host.core, host.now, &host.config), 0);
+	ck_assert_uint_eq(host_said("group /g0: soft-limit 10 MiB is below low 20 MiB"), 2);
+	groups[0].knobs.soft_limit = PAGES(20 * MIB);
+	ck_assert_int_eq(core_set_config(host.core, host.now, &host.config), 0);
+	ck_assert_uint_eq(host_said("is below low 20 MiB"), 17);
+	ck_assert_uint_eq(host_said("more group"), 1);
 }
 END_TEST
 
@@ -809,8 +844,6 @@ int main(void)
 {
 	Suite *suite = suite_create("knobs");
 	TCase *tc = tcase_create("knobs");
-	SRunner *sr;
-	int failed;
 
 	tcase_add_checked_fixture(tc, host_setup, host_teardown);
 	tcase_add_test(tc, first_rule_that_matches_and_says_a_knob_counts_for_that_knob);
@@ -823,6 +856,8 @@ int main(void)
 	tcase_add_test(tc, unlimited_is_no_limit_and_the_next_source_decides);
 	tcase_add_test(tc, memtunes_soft_limit_is_rounded_up_to_pages);
 	tcase_add_test(tc, view_has_every_knob_with_its_source_and_warns_of_what_does_nothing);
+	tcase_add_test(tc,
+		group_whose_soft_limit_is_below_its_low_is_said_when_the_configuration_is_taken);
 	tcase_add_test(tc, vm_below_its_floor_is_told_once_and_shown);
 	tcase_add_test(tc, newest_min_that_brings_the_sum_over_the_pool_is_refused_loudly);
 	tcase_add_test(tc, min_that_was_taken_while_the_pool_was_not_known_is_looked_at_once_it_is);
@@ -839,10 +874,5 @@ int main(void)
 	tcase_add_test(
 		tc, what_waits_for_a_lane_is_not_called_once_the_configuration_only_observes);
 	suite_add_tcase(suite, tc);
-	sr = srunner_create(suite);
-	srunner_set_tap(sr, "-");
-	srunner_run_all(sr, CK_SILENT);
-	failed = srunner_ntests_failed(sr);
-	srunner_free(sr);
-	return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+	return suite_run(suite);
 }

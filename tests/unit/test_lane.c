@@ -5,7 +5,8 @@
 
 #include <check.h>
 #include <errno.h>
-#include <stdlib.h>
+
+#include "tests/unit/suite.h"
 
 #define DEADLINE UINT64_C(3000000)
 
@@ -167,8 +168,6 @@ int main(void)
 {
 	Suite *suite = suite_create("lane");
 	TCase *tc = tcase_create("lane");
-	SRunner *sr;
-	int failed;
 
 	tcase_add_checked_fixture(tc, setup, NULL);
 	tcase_add_test(tc, lane_without_wishes_calls_nothing);
@@ -183,10 +182,5 @@ int main(void)
 	tcase_add_test(tc, undone_target_does_not_come_back_over_a_newer_one_that_was_dropped);
 	tcase_add_test(tc, hung_call_is_late_once_and_holds_the_lane_until_it_returns);
 	suite_add_tcase(suite, tc);
-	sr = srunner_create(suite);
-	srunner_set_tap(sr, "-");
-	srunner_run_all(sr, CK_SILENT);
-	failed = srunner_ntests_failed(sr);
-	srunner_free(sr);
-	return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+	return suite_run(suite);
 }

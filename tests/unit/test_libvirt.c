@@ -22,6 +22,7 @@
 #include "fake_libvirt.h"
 #include "hv/libvirt/backend.h"
 #include "hv/libvirt/domxml.h"
+#include "tests/unit/suite.h"
 
 #define MIB (1024ULL * 1024)
 
@@ -1011,7 +1012,7 @@ START_TEST(pressure_is_told_and_not_too_often)
 	int fds[2];
 
 	make_urgent(fds);
-	ck_assert_int_eq(lv_queue_init(&watched.queue), 0);
+	ck_assert_int_eq(hv_queue_init(&watched.queue), 0);
 	watched.psi_fd = fds[0];
 	watched.stop_fd = eventfd(0, EFD_CLOEXEC);
 	ck_assert_int_eq(pthread_create(&thread, NULL, lv_pressure_thread, &watched), 0);
@@ -1023,7 +1024,7 @@ START_TEST(pressure_is_told_and_not_too_often)
 		do {
 			ck_assert_int_gt(poll(&fd, 1, PATIENCE_MS), 0);
 			last = lv_now();
-		} while (lv_queue_take(&watched.queue, &event) == 0);
+		} while (hv_queue_take(&watched.queue, &event) == 0);
 		first = first ? first : last;
 		ck_assert_int_eq(event.type, HV_EVENT_PRESSURE);
 	}
@@ -1032,7 +1033,7 @@ START_TEST(pressure_is_told_and_not_too_often)
 	ck_assert_uint_ge(last - first, 2 * (fake_calls.times.pressure / 1000 * 1000));
 	ck_assert_int_eq(write(watched.stop_fd, &one, sizeof(one)), sizeof(one));
 	ck_assert_int_eq(pthread_join(thread, NULL), 0);
-	lv_queue_destroy(&watched.queue);
+	hv_queue_destroy(&watched.queue);
 	close(watched.stop_fd);
 	close(fds[0]);
 	close(fds[1]);
@@ -1098,20 +1099,20 @@ START_TEST(events_come_through)
 }
 END_TEST
 
-static void tell(struct lv_queue *queue, enum hv_event_type type, unsigned int vm, uint64_t actual)
+static void tell(struct hv_queue *queue, enum hv_event_type type, unsigned int vm, uint64_t actual)
 {
 	struct hv_event event = { .type = type, .actual = actual };
 
 	memcpy(event.uuid.bytes, &vm, sizeof(vm));
-	lv_queue_tell(queue, &event);
+	hv_queue_tell(queue, &event);
 }
 
-static enum hv_event_type take(struct lv_queue *queue, uint64_t *ret_actual)
+static enum hv_event_type take(struct hv_queue *queue, uint64_t *ret_actual)
 {
 	struct hv_event event;
 	enum hv_event_type type;
 
-	if (lv_queue_take(queue, &event) == 0)
+	if (hv_queue_take(queue, &event) == 0)
 		return HV_EVENT_NONE;
 	type = event.type;
 	if (ret_actual)
@@ -1120,7 +1121,7 @@ static enum hv_event_type take(struct lv_queue *queue, uint64_t *ret_actual)
 	return type;
 }
 
-static bool readable(const struct lv_queue *queue)
+static bool readable(const struct hv_queue *queue)
 {
 	struct pollfd fd = { .fd = queue->fd, .events = POLLIN };
 
@@ -1129,10 +1130,10 @@ static bool readable(const struct lv_queue *queue)
 
 START_TEST(equal_events_become_one_with_the_newest_figure)
 {
-	struct lv_queue queue;
+	struct hv_queue queue;
 	uint64_t actual = 0;
 
-	ck_assert_int_eq(lv_queue_init(&queue), 0);
+	ck_assert_int_eq(hv_queue_init(&queue), 0);
 	ck_assert(!readable(&queue));
 	tell(&queue, HV_EVENT_BALLOON, 1, 10);
 	tell(&queue, HV_EVENT_CHANGED, 1, 0);
@@ -1147,28 +1148,28 @@ START_TEST(equal_events_become_one_with_the_newest_figure)
 	ck_assert_uint_eq(actual, 20);
 	ck_assert_int_eq(take(&queue, NULL), HV_EVENT_NONE);
 	ck_assert(!readable(&queue));
-	lv_queue_destroy(&queue);
+	hv_queue_destroy(&queue);
 }
 END_TEST
 
 START_TEST(a_flood_is_bounded_loses_no_answer_and_ends_with_a_listing)
 {
-	struct lv_queue queue;
+	struct hv_queue queue;
 	unsigned int nr = 0;
 
-	ck_assert_int_eq(lv_queue_init(&queue), 0);
-	for (unsigned int i = 0; i < 3 * LV_QUEUE_MAX; i++)
+	ck_assert_int_eq(hv_queue_init(&queue), 0);
+	for (unsigned int i = 0; i < 3 * HV_QUEUE_MAX; i++)
 		tell(&queue, HV_EVENT_CHANGED, i, 0);
 	for (unsigned int i = 0; i < 10; i++) {
-		struct lv_item *item = calloc(1, sizeof(*item));
+		struct hv_item *item = calloc(1, sizeof(*item));
 
 		ck_assert_ptr_nonnull(item);
 		item->event.type = HV_EVENT_DONE;
-		lv_queue_push(&queue, item);
+		hv_queue_push(&queue, item);
 	}
 	while (take(&queue, NULL) == HV_EVENT_CHANGED)
 		nr++;
-	ck_assert_uint_eq(nr, LV_QUEUE_MAX);
+	ck_assert_uint_eq(nr, HV_QUEUE_MAX);
 	for (nr = 1; nr < 10; nr++)
 		ck_assert_int_eq(take(&queue, NULL), HV_EVENT_DONE);
 	ck_assert(readable(&queue));
@@ -1176,16 +1177,16 @@ START_TEST(a_flood_is_bounded_loses_no_answer_and_ends_with_a_listing)
 	ck_assert_int_eq(take(&queue, NULL), HV_EVENT_CHANGED);
 	ck_assert_int_eq(take(&queue, NULL), HV_EVENT_NONE);
 	ck_assert(!readable(&queue));
-	lv_queue_destroy(&queue);
+	hv_queue_destroy(&queue);
 }
 END_TEST
 
 START_TEST(a_flood_makes_nothing_up_while_the_connection_is_down)
 {
-	struct lv_queue queue;
+	struct hv_queue queue;
 
-	ck_assert_int_eq(lv_queue_init(&queue), 0);
-	for (unsigned int i = 0; i < 2 * LV_QUEUE_MAX; i++)
+	ck_assert_int_eq(hv_queue_init(&queue), 0);
+	for (unsigned int i = 0; i < 2 * HV_QUEUE_MAX; i++)
 		tell(&queue, HV_EVENT_CHANGED, i, 0);
 	tell(&queue, HV_EVENT_DOWN, 0, 0);
 	while (take(&queue, NULL) == HV_EVENT_CHANGED)
@@ -1194,7 +1195,7 @@ START_TEST(a_flood_makes_nothing_up_while_the_connection_is_down)
 	tell(&queue, HV_EVENT_UP, 0, 0);
 	ck_assert_int_eq(take(&queue, NULL), HV_EVENT_UP);
 	ck_assert_int_eq(take(&queue, NULL), HV_EVENT_NONE);
-	lv_queue_destroy(&queue);
+	hv_queue_destroy(&queue);
 }
 END_TEST
 
@@ -1384,8 +1385,6 @@ int main(void)
 {
 	Suite *suite = suite_create("libvirt");
 	TCase *tc = tcase_create("libvirt");
-	SRunner *runner;
-	int failed;
 
 	tcase_add_checked_fixture(tc, setup, teardown);
 	tcase_set_timeout(tc, 60);
@@ -1443,10 +1442,5 @@ int main(void)
 	tcase_add_test(tc, a_flood_is_bounded_loses_no_answer_and_ends_with_a_listing);
 	tcase_add_test(tc, a_flood_makes_nothing_up_while_the_connection_is_down);
 	suite_add_tcase(suite, tc);
-	runner = srunner_create(suite);
-	srunner_set_tap(runner, "-");
-	srunner_run_all(runner, CK_SILENT);
-	failed = srunner_ntests_failed(runner);
-	srunner_free(runner);
-	return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+	return suite_run(suite);
 }

@@ -7,12 +7,12 @@
 #include <check.h>
 #include <errno.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include "tests/unit/scratch.h"
+#include "tests/unit/suite.h"
 
 static char proc[SCRATCH_PATH];
 static unsigned int next_pid;
@@ -98,8 +98,6 @@ int main(void)
 {
 	Suite *suite = suite_create("managers");
 	TCase *tc = tcase_create("managers");
-	SRunner *sr;
-	int failed;
 
 	tcase_add_checked_fixture(tc, setup, NULL);
 	tcase_add_loop_test(tc, another_manager_is_known_by_its_program, 0,
@@ -108,10 +106,5 @@ int main(void)
 	tcase_add_test(tc, without_proc_it_is_not_known);
 	suite_add_tcase(suite, tc);
 	scratch_begin();
-	sr = srunner_create(suite);
-	srunner_set_tap(sr, "-");
-	srunner_run_all(sr, CK_SILENT);
-	failed = srunner_ntests_failed(sr);
-	srunner_free(sr);
-	return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+	return suite_run(suite);
 }

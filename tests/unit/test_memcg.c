@@ -10,6 +10,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "tests/unit/suite.h"
+
 #define GIB_PAGES UINT64_C(262144)
 
 /* Linked with --wrap=calloc: the nth allocation from now fails; 0: none does. */
@@ -591,12 +593,12 @@ START_TEST(a_reused_id_finds_nothing_of_the_old_group)
 {
 	struct memcg *vm = group(tree->root, 2);
 
-	vm->carry[0][1] = -5;
+	memcg_carries(vm, 0)[1] = -5;
 	vm->position = 7;
 	ck_assert_int_eq(memcg_kill(vm), 0);
 	ck_assert_uint_eq(memcg_reap(tree), 1);
 	vm = group(tree->root, 2);
-	ck_assert_int_eq(vm->carry[0][1], 0);
+	ck_assert_int_eq(memcg_carries(vm, 0)[1], 0);
 	ck_assert_uint_eq(vm->position, 0);
 }
 END_TEST
@@ -882,8 +884,6 @@ int main(void)
 	Suite *suite = suite_create("memcg");
 	TCase *tc = tcase_create("memcg");
 	const char *fork_mode = getenv("CK_FORK");
-	SRunner *runner;
-	int failed;
 
 	tcase_add_checked_fixture(tc, setup, teardown);
 	tcase_set_timeout(tc, 120);
@@ -926,10 +926,5 @@ int main(void)
 		tcase_add_test_raise_signal(tc, owing_less_than_nothing_is_noticed, SIGABRT);
 	}
 	suite_add_tcase(suite, tc);
-	runner = srunner_create(suite);
-	srunner_set_tap(runner, "-");
-	srunner_run_all(runner, CK_SILENT);
-	failed = srunner_ntests_failed(runner);
-	srunner_free(runner);
-	return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+	return suite_run(suite);
 }

@@ -5,10 +5,11 @@
 #include "hv/sim/memory.h"
 
 #include <check.h>
-#include <stdlib.h>
 #include <string.h>
 
+#include "hv/sim/guest_internal.h"
 #include "hv/sim/rival.h"
+#include "tests/unit/suite.h"
 
 #define MIB UINT64_C(1048576)
 
@@ -123,6 +124,99 @@ START_TEST(file_read_again_is_active_and_one_that_does_not_fit_is_never_there)
 }
 END_TEST
 
+/* A file of 100 MiB that is active, and of another 20 MiB were evicted and are read again. */
+static void evict_and_read_again(struct memory *m, bool activates)
+{
+	unsigned int file, other;
+
+	memory_init(m);
+	m->activates = activates;
+	file = memory_region_new(m, MEMORY_CYCLIC);
+	other = memory_region_new(m, MEMORY_CYCLIC);
+	m->regions[file].size = 100 * MIB;
+	m->regions[other].size = 20 * MIB;
+	memory_read(m, file, 200 * MIB);
+	memory_read(m, other, 20 * MIB);
+	ck_assert_uint_eq(m->sums[MEMORY_ACTIVE_FILE], 100 * MIB);
+	for (unsigned int i = 0; i < 20 && m->regions[other].resident; i++)
+		reclaim(m, m->regions[other].resident, 0, false);
+	memory_read(m, other, 20 * MIB);
+}
+
+START_TEST(what_refaults_soon_is_active_where_the_kernel_activates_it)
+{
+	struct memory m;
+
+	evict_and_read_again(&m, false);
+	ck_assert_uint_eq(m.activated, 0);
+	ck_assert_uint_ge(m.sums[MEMORY_INACTIVE_FILE], 20 * MIB);
+	evict_and_read_again(&m, true);
+	ck_assert_uint_ge(m.activated, 16 * MIB);
+	ck_assert_uint_eq(m.nr_shadows, 0);
+	/* While that goes on no active list is too short to be deactivated. */
+	ck_assert_uint_ne(m.activated, m.activated_seen);
+	reclaim(&m, MIB, 0, false);
+	ck_assert_uint_eq(m.activated, m.activated_seen);
+}
+END_TEST
+
+START_TEST(shadows_of_a_file_that_is_gone_are_gone)
+{
+	struct memory m;
+	unsigned int file;
+
+	memory_init(&m);
+	m.activates = true;
+	file = memory_region_new(&m, MEMORY_CYCLIC);
+	m.regions[file].size = 20 * MIB;
+	memory_read(&m, file, 20 * MIB);
+	reclaim(&m, 20 * MIB, 0, false);
+	ck_assert_uint_gt(m.nr_shadows, 0);
+	memory_region_drop(&m, file);
+	ck_assert_uint_eq(m.nr_shadows, 0);
+}
+END_TEST
+
+START_TEST(what_was_read_while_it_was_active_needs_one_read_to_be_so_again)
+{
+	struct memory m;
+	unsigned int file;
+
+	for (unsigned int reads = 2; reads <= 3; reads++) {
+		memory_init(&m);
+		file = memory_region_new(&m, MEMORY_CYCLIC);
+		m.regions[file].size = 40 * MIB;
+		memory_read(&m, file, reads * 40 * MIB);
+		ck_assert_uint_eq(m.sums[MEMORY_ACTIVE_FILE], 40 * MIB);
+		reclaim(&m, 10 * MIB, 0, false); /* deactivates at least as much */
+		memory_read(&m, file, 40 * MIB);
+		if (reads == 2)
+			ck_assert_uint_lt(m.sums[MEMORY_ACTIVE_FILE], 30 * MIB + MIB);
+		else
+			ck_assert_uint_le(m.sums[MEMORY_INACTIVE_FILE], 10 * MIB);
+	}
+}
+END_TEST
+
+START_TEST(a_pass_scans_the_same_part_of_each_list)
+{
+	struct memory m;
+	struct memory_reclaim how = { .bytes = 100 * MIB, .scan = 8 * MIB };
+	unsigned int cold, file;
+
+	memory_init(&m);
+	file = memory_region_new(&m, MEMORY_CYCLIC);
+	m.regions[file].size = 60 * MIB;
+	memory_read(&m, file, 120 * MIB);
+	cold = memory_region_new(&m, MEMORY_ONCE);
+	memory_add(&m, cold, 20 * MIB, false, false);
+	/* A tenth of 60 MiB active and of 20 MiB inactive. */
+	ck_assert_uint_eq(memory_reclaim(&m, &how), 2 * MIB);
+	ck_assert_uint_eq(m.regions[file].resident, 60 * MIB);
+	ck_assert_uint_eq(m.sums[MEMORY_ACTIVE_FILE], 54 * MIB);
+}
+END_TEST
+
 START_TEST(nothing_gets_lost_in_a_million_pages_of_anything)
 {
 	struct memory m;
@@ -198,12 +292,25 @@ START_TEST(hammer_takes_a_quarter_of_the_largest_excess_and_global_in_proportion
 }
 END_TEST
 
+START_TEST(what_a_guest_has_free_is_the_hosts_again_when_it_is_told)
+{
+	struct guest a = cached_guest(400 * MIB);
+	uint64_t usage = guest_usage(&a), actual = guest_actual(&a);
+
+	ck_assert_uint_eq(guest_report_free(&a, UINT64_MAX), 0);
+	ck_assert_uint_eq(guest_give_back(&a, GUEST_FILES, 100 * MIB), 100 * MIB);
+	ck_assert_uint_eq(guest_usage(&a), usage);
+	ck_assert_uint_eq(guest_report_free(&a, 30 * MIB), 30 * MIB);
+	ck_assert_uint_eq(guest_report_free(&a, UINT64_MAX), 70 * MIB);
+	ck_assert_uint_eq(guest_usage(&a), usage - 100 * MIB);
+	ck_assert_uint_eq(guest_actual(&a), actual);
+}
+END_TEST
+
 int main(void)
 {
 	Suite *suite = suite_create("memory");
 	TCase *lists = tcase_create("lists");
-	SRunner *runner;
-	int failed;
 
 	tcase_add_test(lists, cold_page_cache_goes_before_what_is_touched);
 	tcase_add_test(lists, what_nobody_touched_since_it_was_looked_at_goes);
@@ -211,14 +318,14 @@ int main(void)
 	tcase_add_test(lists, at_priority_0_both_kinds_are_taken_alike);
 	tcase_add_test(lists, dirty_pages_are_written_before_they_go);
 	tcase_add_test(lists, file_read_again_is_active_and_one_that_does_not_fit_is_never_there);
+	tcase_add_test(lists, what_refaults_soon_is_active_where_the_kernel_activates_it);
+	tcase_add_test(lists, shadows_of_a_file_that_is_gone_are_gone);
+	tcase_add_test(lists, what_was_read_while_it_was_active_needs_one_read_to_be_so_again);
+	tcase_add_test(lists, a_pass_scans_the_same_part_of_each_list);
 	tcase_add_test(lists, nothing_gets_lost_in_a_million_pages_of_anything);
 	tcase_add_test(
 		lists, hammer_takes_a_quarter_of_the_largest_excess_and_global_in_proportion);
+	tcase_add_test(lists, what_a_guest_has_free_is_the_hosts_again_when_it_is_told);
 	suite_add_tcase(suite, lists);
-	runner = srunner_create(suite);
-	srunner_set_tap(runner, "-");
-	srunner_run_all(runner, CK_SILENT);
-	failed = srunner_ntests_failed(runner);
-	srunner_free(runner);
-	return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+	return suite_run(suite);
 }

@@ -9,11 +9,11 @@
 
 #include <check.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "common/json.h"
 #include "hv/sim/sim.h"
+#include "tests/unit/suite.h"
 
 #define MIB(n) (UINT64_C(1048576) * (n))
 #define MS     UINT64_C(1000)
@@ -664,8 +664,6 @@ int main(void)
 {
 	Suite *suite = suite_create("methods");
 	TCase *tc;
-	SRunner *sr;
-	int failed;
 
 	tc = add_case(suite, "acting", setup);
 	tcase_add_test(tc, status_has_figures_in_bytes_and_leaves_out_what_is_not_set);
@@ -689,10 +687,5 @@ int main(void)
 	tcase_add_test(tc, release_is_refused_while_only_observing);
 	tc = add_case(suite, "at once", setup_at_once);
 	tcase_add_test(tc, before_anything_is_known_figures_are_absent_and_plan_says_so);
-	sr = srunner_create(suite);
-	srunner_set_tap(sr, "-");
-	srunner_run_all(sr, CK_SILENT);
-	failed = srunner_ntests_failed(sr);
-	srunner_free(sr);
-	return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+	return suite_run(suite);
 }

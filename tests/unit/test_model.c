@@ -6,11 +6,11 @@
 #include <config.h>
 
 #include "tests/unit/model.h"
+#include "tests/unit/suite.h"
 
 #include <check.h>
 #include <inttypes.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "policy/reclaim.h"
@@ -513,7 +513,6 @@ int main(void)
 {
 	Suite *suite = suite_create("reclaim_and_its_model");
 	TCase *tcase = tcase_create("model");
-	SRunner *runner;
 
 	tcase_add_checked_fixture(tcase, NULL, teardown);
 	tcase_set_timeout(tcase, 120);
@@ -529,10 +528,5 @@ int main(void)
 		reclaim_agrees_with_the_model_on_all_trees_of_up_to_four_nodes_limits_and_roots);
 	tcase_add_test(tcase, reclaim_agrees_with_the_model_on_ten_thousand_random_trees_and_needs);
 	suite_add_tcase(suite, tcase);
-	runner = srunner_create(suite);
-	srunner_set_tap(runner, "-");
-	srunner_run_all(runner, CK_SILENT);
-	int failed = srunner_ntests_failed(runner);
-	srunner_free(runner);
-	return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+	return suite_run(suite);
 }

@@ -3,6 +3,7 @@
 #include <config.h>
 
 #include "policy/page_counter.h"
+#include "tests/unit/suite.h"
 
 #include <check.h>
 #include <errno.h>
@@ -176,8 +177,6 @@ int main(void)
 	Suite *suite = suite_create("page_counter");
 	TCase *tc = tcase_create("page_counter");
 	const char *fork_mode = getenv("CK_FORK");
-	SRunner *runner;
-	int failed;
 
 	tcase_add_checked_fixture(tc, setup, NULL);
 	tcase_set_timeout(tc, 60);
@@ -194,10 +193,5 @@ int main(void)
 		tcase_add_test_raise_signal(tc, charge_past_pages_unlimited_is_noticed, SIGABRT);
 	}
 	suite_add_tcase(suite, tc);
-	runner = srunner_create(suite);
-	srunner_set_tap(runner, "-");
-	srunner_run_all(runner, CK_SILENT);
-	failed = srunner_ntests_failed(runner);
-	srunner_free(runner);
-	return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+	return suite_run(suite);
 }

@@ -13,6 +13,7 @@
 #include <unistd.h>
 
 #include "tests/unit/scratch.h"
+#include "tests/unit/suite.h"
 
 #define UUID "6ba7b810-9dad-11d1-80b4-00c04fd430c8"
 
@@ -154,12 +155,62 @@ START_TEST(a_file_that_is_far_too_large_pauses_everything)
 }
 END_TEST
 
+/* A pause file that is larger than one may be would pause everything at the next start. */
+START_TEST(no_more_can_be_paused_than_the_file_holds)
+{
+	struct hv_uuid uuid = { 0 };
+	unsigned int nr = 0;
+	int r;
+
+	do {
+		uuid.bytes[13] = (uint8_t)(nr >> 16);
+		uuid.bytes[14] = (uint8_t)(nr >> 8);
+		uuid.bytes[15] = (uint8_t)nr;
+		r = core_pause_vm(core, &uuid, true);
+	} while (r == 0 && ++nr <= 65536);
+	ck_assert_int_eq(r, -ENOSPC);
+	ck_assert_uint_eq(nr, 65536);
+	ck_assert_uint_eq(nr_vms(), 65536);
+	core_pause(core, true);
+	ck_assert_int_eq(pauses_save(dir, core, why, sizeof(why)), 0);
+	restart();
+	ck_assert_int_eq(pauses_load(dir, core, why, sizeof(why)), 0);
+	ck_assert_uint_eq(nr_vms(), 65536);
+	/* One resumed makes room for one. */
+	uuid.bytes[13] = 0;
+	ck_assert_int_eq(core_pause_vm(core, &uuid, false), 0);
+	ck_assert_uint_eq(nr_vms(), 65535);
+	uuid.bytes[0] = 1;
+	ck_assert_int_eq(core_pause_vm(core, &uuid, true), 0);
+}
+END_TEST
+
+/* Whatever order they are paused and resumed in, each is found. */
+START_TEST(pauses_are_found_in_any_order_of_coming_and_going)
+{
+	static const uint8_t order[] = { 5, 1, 9, 3, 7, 0, 8, 2, 6, 4 };
+	const size_t nr = sizeof(order);
+	struct hv_uuid uuid = { 0 };
+
+	for (size_t i = 0; i < nr; i++) {
+		uuid.bytes[0] = order[i];
+		ck_assert_int_eq(core_pause_vm(core, &uuid, true), 0);
+		ck_assert_int_eq(core_pause_vm(core, &uuid, true), 0);
+		ck_assert_uint_eq(nr_vms(), i + 1);
+	}
+	for (size_t i = 0; i < nr; i++) {
+		uuid.bytes[0] = order[nr - 1 - i];
+		ck_assert_int_eq(core_pause_vm(core, &uuid, false), 0);
+		ck_assert_int_eq(core_pause_vm(core, &uuid, false), 0);
+		ck_assert_uint_eq(nr_vms(), nr - 1 - i);
+	}
+}
+END_TEST
+
 int main(void)
 {
 	Suite *suite = suite_create("pauses");
 	TCase *tc = tcase_create("pauses");
-	SRunner *sr;
-	int failed;
 
 	tcase_add_checked_fixture(tc, setup, teardown);
 	tcase_add_test(tc, without_a_file_nothing_is_paused);
@@ -169,12 +220,9 @@ int main(void)
 		tc, a_damaged_file_pauses_everything_and_says_so, 0, sizeof(bad) / sizeof(bad[0]));
 	tcase_add_test(tc, a_file_that_cannot_be_read_pauses_everything);
 	tcase_add_test(tc, a_file_that_is_far_too_large_pauses_everything);
+	tcase_add_test(tc, no_more_can_be_paused_than_the_file_holds);
+	tcase_add_test(tc, pauses_are_found_in_any_order_of_coming_and_going);
 	suite_add_tcase(suite, tc);
 	scratch_begin();
-	sr = srunner_create(suite);
-	srunner_set_tap(sr, "-");
-	srunner_run_all(sr, CK_SILENT);
-	failed = srunner_ntests_failed(sr);
-	srunner_free(sr);
-	return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+	return suite_run(suite);
 }

@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #include "tests/unit/scratch.h"
+#include "tests/unit/suite.h"
 
 #define KIB UINT64_C(1024)
 #define GIB (UINT64_C(1) << 30)
@@ -288,8 +289,6 @@ int main(void)
 {
 	Suite *suite = suite_create("pool");
 	TCase *tc = tcase_create("pool");
-	SRunner *sr;
-	int failed;
 
 	tcase_add_checked_fixture(tc, setup, NULL);
 	tcase_add_test(tc, meminfo_is_read_by_name_in_any_order_and_line_ending);
@@ -307,10 +306,5 @@ int main(void)
 	tcase_add_test(tc, host_without_zfs_or_with_garbage_for_it_has_what_meminfo_says);
 	suite_add_tcase(suite, tc);
 	scratch_begin();
-	sr = srunner_create(suite);
-	srunner_set_tap(sr, "-");
-	srunner_run_all(sr, CK_SILENT);
-	failed = srunner_ntests_failed(sr);
-	srunner_free(sr);
-	return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+	return suite_run(suite);
 }

@@ -18,6 +18,7 @@
 
 #include "hv/libvirt/smaps.h"
 #include "tests/unit/scratch.h"
+#include "tests/unit/suite.h"
 
 #define KIB    1024ULL
 #define MIB    (1024 * KIB)
@@ -751,8 +752,6 @@ int main(void)
 {
 	Suite *suite = suite_create("process");
 	TCase *tc = tcase_create("process");
-	SRunner *runner;
-	int failed;
 
 	tcase_add_checked_fixture(tc, setup, teardown);
 	tcase_set_timeout(tc, 60);
@@ -790,10 +789,5 @@ int main(void)
 	tcase_add_test(tc, a_status_without_its_figures_is_refused);
 	suite_add_tcase(suite, tc);
 	scratch_begin();
-	runner = srunner_create(suite);
-	srunner_set_tap(runner, "-");
-	srunner_run_all(runner, CK_SILENT);
-	failed = srunner_ntests_failed(runner);
-	srunner_free(runner);
-	return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+	return suite_run(suite);
 }

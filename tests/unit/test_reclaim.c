@@ -8,6 +8,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "tests/unit/suite.h"
+
 #define MIB(n)	MIB_TO_PAGES(n)
 #define GRANULE MIB(1)
 #define VMS	64
@@ -682,13 +684,14 @@ START_TEST(carries_are_kept_apart_for_each_root_and_step)
 	struct memcg *b = vm(g, PAGES_UNLIMITED, MIB(200), MIB(200));
 
 	run(root, MIB(1), true);
-	ck_assert_int_ne(a->carry[0][2], 0);
-	ck_assert_int_le(llabs(a->carry[0][2] + b->carry[0][2]), 2); /* parts of a page */
-	ck_assert_int_eq(a->carry[1][2], 0);
-	ck_assert_int_eq(a->carry[0][3], 0);
+	ck_assert_int_ne(memcg_carries(a, 0)[2], 0);
+	ck_assert_int_le(
+		llabs(memcg_carries(a, 0)[2] + memcg_carries(b, 0)[2]), 2); /* parts of a page */
+	ck_assert_int_eq(memcg_carries(a, 1)[2], 0);
+	ck_assert_int_eq(memcg_carries(a, 0)[3], 0);
 	run(g, MIB(1), true);
-	ck_assert_int_ne(a->carry[1][2], 0);
-	ck_assert_int_eq(a->carry[2][2], 0);
+	ck_assert_int_ne(memcg_carries(a, 1)[2], 0);
+	ck_assert_int_eq(memcg_carries(a, 2)[2], 0);
 }
 END_TEST
 
@@ -701,10 +704,8 @@ START_TEST(what_is_carried_is_never_more_than_a_granule)
 	for (uint64_t need = 1; need < MIB(40); need += 777) {
 		run(root, need, true);
 		for (size_t i = 0; i < 3; i++) {
-			ck_assert_int_le(
-				m[i]->carry[0][2], (int64_t)(MIB(1) + 1) * MEMCG_CARRY_PAGE);
-			ck_assert_int_ge(
-				m[i]->carry[0][2], -(int64_t)(MIB(1) + 1) * MEMCG_CARRY_PAGE);
+			ck_assert_int_le(m[i]->carry[2], (int64_t)(MIB(1) + 1) * MEMCG_CARRY_PAGE);
+			ck_assert_int_ge(m[i]->carry[2], -(int64_t)(MIB(1) + 1) * MEMCG_CARRY_PAGE);
 		}
 	}
 }
@@ -716,17 +717,17 @@ START_TEST(what_went_round_to_anyone_is_carried_up_to_a_granule)
 
 	for (size_t i = 0; i < 5; i++) {
 		m[i] = vm(root, PAGES_UNLIMITED, MIB(100), MIB(100));
-		m[i]->carry[0][2] = (int64_t)MIB(1) * MEMCG_CARRY_PAGE;
+		m[i]->carry[2] = (int64_t)MIB(1) * MEMCG_CARRY_PAGE;
 	}
 	run(root, MIB(2), true); /* each is owed 1.4, and three get nothing */
 	for (size_t i = 0; i < 5; i++)
-		ck_assert_int_le(m[i]->carry[0][2] / MEMCG_CARRY_PAGE, (int64_t)MIB(1));
+		ck_assert_int_le(m[i]->carry[2] / MEMCG_CARRY_PAGE, (int64_t)MIB(1));
 	ck_assert_uint_eq(plan.gain, MIB(2));
 	for (size_t i = 0; i < 5; i++)
-		m[i]->carry[0][2] = -(int64_t)MIB(1) * MEMCG_CARRY_PAGE;
+		m[i]->carry[2] = -(int64_t)MIB(1) * MEMCG_CARRY_PAGE;
 	run(root, MIB(3), true); /* nobody is owed anything, and three give */
 	for (size_t i = 0; i < 5; i++)
-		ck_assert_int_ge(m[i]->carry[0][2] / MEMCG_CARRY_PAGE, -(int64_t)MIB(1));
+		ck_assert_int_ge(m[i]->carry[2] / MEMCG_CARRY_PAGE, -(int64_t)MIB(1));
 	ck_assert_uint_eq(plan.gain, MIB(3));
 }
 END_TEST
@@ -893,11 +894,11 @@ START_TEST(a_granule_goes_to_who_is_owed_a_part_of_it_before_who_is_owed_nothing
 		m[i] = vm(root, PAGES_UNLIMITED, MIB(100), MIB(100));
 	for (size_t i = 0; i < 4; i++) {
 		root->position = m[i]->id; /* it is first, and had its quarter before */
-		m[i]->carry[0][2] = -(int64_t)(MIB(1) / 4) * MEMCG_CARRY_PAGE;
+		m[i]->carry[2] = -(int64_t)(MIB(1) / 4) * MEMCG_CARRY_PAGE;
 		plan_for(MIB(1));
 		ck_assert_uint_eq(plan.gain, MIB(1));
 		ck_assert_uint_eq(gave_all(m[i]), 0);
-		m[i]->carry[0][2] = 0;
+		m[i]->carry[2] = 0;
 	}
 }
 END_TEST
@@ -934,8 +935,6 @@ int main(void)
 {
 	Suite *s = suite_create("reclaim");
 	TCase *t = tcase_create("reclaim");
-	SRunner *sr = srunner_create(s);
-	int failed;
 
 	tcase_add_checked_fixture(t, setup, teardown);
 	tcase_add_test(
@@ -989,9 +988,5 @@ int main(void)
 	tcase_add_test(t, a_granule_of_one_page_shares_to_the_page);
 	tcase_add_test(t, two_shares_are_in_order_of_what_is_to_be_inflated);
 	suite_add_tcase(s, t);
-	srunner_set_tap(sr, "-");
-	srunner_run_all(sr, CK_SILENT);
-	failed = srunner_ntests_failed(sr);
-	srunner_free(sr);
-	return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+	return suite_run(s);
 }

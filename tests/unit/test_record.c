@@ -12,6 +12,7 @@
 
 #include "hv/record_fields.h"
 #include "hv/replay.h"
+#include "tests/unit/suite.h"
 #include "tests/unit/world.h"
 
 /* A configuration that an engine takes. */
@@ -738,8 +739,6 @@ int main(void)
 {
 	Suite *suite = suite_create("record");
 	TCase *tcase = tcase_create("record");
-	SRunner *runner;
-	int failed;
 
 	tcase_add_checked_fixture(tcase, NULL, teardown);
 	tcase_set_timeout(tcase, 60);
@@ -765,10 +764,5 @@ int main(void)
 	tcase_add_test(tcase, an_error_of_writing_ends_the_recording_and_is_told);
 	tcase_add_test(tcase, whatever_allocation_fails_replay_says_so_or_is_right);
 	suite_add_tcase(suite, tcase);
-	runner = srunner_create(suite);
-	srunner_set_tap(runner, "-");
-	srunner_run_all(runner, CK_SILENT);
-	failed = srunner_ntests_failed(runner);
-	srunner_free(runner);
-	return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+	return suite_run(suite);
 }

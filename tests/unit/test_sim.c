@@ -9,8 +9,9 @@
 
 #include <check.h>
 #include <errno.h>
-#include <stdlib.h>
 #include <string.h>
+
+#include "tests/unit/suite.h"
 
 #define MIB UINT64_C(1048576)
 #define MS  UINT64_C(1000)
@@ -498,8 +499,6 @@ int main(void)
 {
 	Suite *suite = suite_create("sim");
 	TCase *guest = tcase_create("guest"), *backend = tcase_create("backend");
-	SRunner *runner;
-	int failed;
 
 	tcase_add_test(guest, inflating_100_mib_takes_one_to_two_seconds_in_an_idle_guest);
 	tcase_add_test(guest, deflating_100_mib_takes_a_quarter_of_a_second);
@@ -526,10 +525,5 @@ int main(void)
 	tcase_add_test(backend, overcommitted_host_swaps_idle_memory_and_says_so);
 	suite_add_tcase(suite, guest);
 	suite_add_tcase(suite, backend);
-	runner = srunner_create(suite);
-	srunner_set_tap(runner, "-");
-	srunner_run_all(runner, CK_SILENT);
-	failed = srunner_ntests_failed(runner);
-	srunner_free(runner);
-	return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+	return suite_run(suite);
 }

@@ -4,7 +4,8 @@
 # line, and with what to do.
 set -uo pipefail
 builddir=$(cd "${builddir:-.}" && pwd)
-scenarios=$(cd "${srcdir:-.}/tests/scenarios" && pwd)
+source=$(cd "${srcdir:-.}" && pwd)
+scenarios=$source/tests/scenarios
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 cd "$work" || exit 1
@@ -126,4 +127,22 @@ check difference_is_told_in_words 1 "recorded was when something comes" "$sim" r
 } >other
 check error_that_differs_is_told_in_words 1 'the tick'\''s error is "none", recorded was "Invalid argument"' \
 	"$sim" replay other
+# shellcheck source=/dev/null
+. "$source/dist/bash-completion/ballast-sim"
+# completes WORD...: what the last of the words may become.
+completes() {
+	COMP_WORDS=(ballast-sim "$@")
+	COMP_CWORD=$#
+	_ballast_sim
+	echo "<${COMPREPLY[*]}>"
+}
+check commands_are_completed 0 "<run replay>" completes r
+check policies_are_completed 0 "<global>" completes run --policy g
+check options_of_the_command_are_completed 0 "<--seed --format>" completes compare --
+check files_are_completed 0 "<good.csv>" completes run good.
+# Every option that is completed is one that the help has, and no line of it is a lone word.
+for word in $(completes -- | tr -d '<>') $(completes run -- | tr -d '<>'); do
+	check "completed_option_${word}_is_one" 0 "$word" "$sim" --help
+done
+check help_is_wrapped_between_its_words 1 "" grep -x '[^ ]\+' <("$sim" --help)
 echo "1..$number"

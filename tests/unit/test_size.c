@@ -7,8 +7,9 @@
 #include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
+
+#include "tests/unit/suite.h"
 
 static const struct {
 	const char *text;
@@ -120,6 +121,15 @@ START_TEST(error_names_the_suffix_to_use)
 		strstr(size_parse_error("max", -EINVAL, buf, sizeof(buf)), "'max' is no size"));
 	ck_assert_ptr_nonnull(
 		strstr(size_parse_error("99999999999T", -ERANGE, buf, sizeof(buf)), "overflow"));
+	/* What is advised would be taken. */
+	ck_assert_str_eq(size_parse_error("18446744073709551616", -EINVAL, buf, sizeof(buf)),
+		"'18446744073709551616' has no unit; write for example 512MiB");
+	ck_assert_str_eq(size_parse_error("1073741825", -EINVAL, buf, sizeof(buf)),
+		"'1073741825' has no unit; write for example 512MiB");
+	ck_assert_str_eq(size_parse_error("1073741824", -EINVAL, buf, sizeof(buf)),
+		"'1073741824' has no unit; write for example 1073741824MiB");
+	ck_assert_ptr_nonnull(
+		strstr(size_parse_error("10%", -EINVAL, buf, sizeof(buf)), "is a percentage"));
 	/* Cut, never written over the end. */
 	memset(buf, 'x', sizeof(buf));
 	size_parse_error("16384", -EINVAL, buf, 8);
@@ -189,8 +199,6 @@ int main(void)
 {
 	Suite *suite = suite_create("size");
 	TCase *tc = tcase_create("size");
-	SRunner *sr;
-	int failed;
 
 	tcase_add_loop_test(
 		tc, size_is_read_with_virsh_suffixes, 0, sizeof(cases) / sizeof(cases[0]));
@@ -200,10 +208,5 @@ int main(void)
 	tcase_add_test(tc, amount_over_a_pebibyte_is_refused);
 	tcase_add_test(tc, negative_amounts_have_a_sign);
 	suite_add_tcase(suite, tc);
-	sr = srunner_create(suite);
-	srunner_set_tap(sr, "-");
-	srunner_run_all(sr, CK_SILENT);
-	failed = srunner_ntests_failed(sr);
-	srunner_free(sr);
-	return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+	return suite_run(suite);
 }

@@ -5,8 +5,9 @@
 #include "common/text.h"
 
 #include <check.h>
-#include <stdlib.h>
 #include <string.h>
+
+#include "tests/unit/suite.h"
 
 static const struct {
 	const char *text, *shown; /* shown NULL: as it is */
@@ -87,17 +88,10 @@ int main(void)
 {
 	Suite *suite = suite_create("text");
 	TCase *tc = tcase_create("text");
-	SRunner *sr;
-	int failed;
 
 	tcase_add_loop_test(tc, what_speaks_to_a_terminal_is_escaped, 0, NR_CASES);
 	tcase_add_test(tc, text_is_cut_at_whole_characters);
 	tcase_add_test(tc, utf8_is_told_from_other_bytes);
 	suite_add_tcase(suite, tc);
-	sr = srunner_create(suite);
-	srunner_set_tap(sr, "-");
-	srunner_run_all(sr, CK_SILENT);
-	failed = srunner_ntests_failed(sr);
-	srunner_free(sr);
-	return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+	return suite_run(suite);
 }

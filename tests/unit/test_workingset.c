@@ -5,8 +5,9 @@
 #include "policy/workingset.h"
 
 #include <check.h>
-#include <stdlib.h>
 #include <string.h>
+
+#include "tests/unit/suite.h"
 
 #define MIB(n)	 MIB_TO_PAGES(n)
 #define GIB(n)	 MIB_TO_PAGES((n)*1024)
@@ -419,6 +420,30 @@ START_TEST(statistics_older_than_a_cut_count_against_the_size_they_were_made_und
 }
 END_TEST
 
+START_TEST(where_no_guest_tells_anything_one_gives_down_to_its_floor_unless_it_is_stale)
+{
+	struct workingset_bounds bounds = defaults;
+
+	guest(GIB(1), 0, 0);
+	s.known = VM_ACTUAL | VM_FIGURES_PROCESS;
+	workingset_assess(&bounds, &vm, &s, &set);
+	ck_assert(!set.donor_known);
+	bounds.silent_gives = true;
+	workingset_assess(&bounds, &vm, &s, &set);
+	ck_assert(set.donor_known);
+	ck_assert_uint_eq(gives(), GIB(1) / 2);
+	ck_assert_uint_eq(set.cold, 0); /* what is cold nobody knows */
+	s.stale = true;			/* no driver was seen */
+	workingset_assess(&bounds, &vm, &s, &set);
+	ck_assert(!set.donor_known);
+	/* One that tells something is believed as elsewhere. */
+	guest(GIB(1), MIB(100), MIB(300));
+	workingset_assess(&bounds, &vm, &s, &set);
+	ck_assert(set.donor_known);
+	ck_assert_uint_gt(set.keep, GIB(1) / 2);
+}
+END_TEST
+
 START_TEST(guest_swap_with_an_agent_lifts_use_and_margin_and_nothing_else_does)
 {
 	guest(MIB(4096), MIB(100), MIB(200));
@@ -470,8 +495,6 @@ int main(void)
 {
 	Suite *suite = suite_create("workingset");
 	TCase *t = tcase_create("workingset");
-	SRunner *sr = srunner_create(suite);
-	int failed;
 
 	tcase_add_test(t, the_ratio_is_the_kernels);
 	tcase_add_test(t, cold_is_what_inactive_has_over_its_part_of_active_rounded_up);
@@ -495,12 +518,10 @@ int main(void)
 	tcase_add_test(t, ballooned_memory_is_not_the_guests_use);
 	tcase_add_test(t, little_available_is_less_than_the_margin);
 	tcase_add_test(t, statistics_older_than_a_cut_count_against_the_size_they_were_made_under);
+	tcase_add_test(
+		t, where_no_guest_tells_anything_one_gives_down_to_its_floor_unless_it_is_stale);
 	tcase_add_test(t, guest_swap_with_an_agent_lifts_use_and_margin_and_nothing_else_does);
 	tcase_add_test(t, an_agent_lowers_the_floor_and_raises_it_up_to_the_soft_limit);
 	suite_add_tcase(suite, t);
-	srunner_set_tap(sr, "-");
-	srunner_run_all(sr, CK_SILENT);
-	failed = srunner_ntests_failed(sr);
-	srunner_free(sr);
-	return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+	return suite_run(suite);
 }

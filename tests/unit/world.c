@@ -89,6 +89,16 @@ size_t world_add(struct world *w, uint64_t id, uint64_t parent, uint64_t maximum
 	return w->nr++;
 }
 
+void world_capped(struct world *w, uint64_t id, uint64_t ceiling, uint64_t actual,
+	const struct memcg_knobs *knobs)
+{
+	size_t i = world_add(w, id, MEMCG_ROOT_ID, ceiling, actual, knobs);
+
+	w->changes[w->nr_changes - 1].attrs.ceiling = ceiling;
+	w->vm[i].actual = w->vm[i].target = actual;
+	w->vm[i].anon = actual / 2;
+}
+
 void world_group(struct world *w, uint64_t id, uint64_t parent, const struct memcg_knobs *knobs)
 {
 	world_change(
@@ -248,6 +258,17 @@ const struct engine_action *world_action(const struct world *w, uint64_t id)
 		if (w->out.actions[i].id == id)
 			return &w->out.actions[i];
 	return NULL;
+}
+
+unsigned int world_actions(const struct world *w, uint64_t id, enum engine_reason_type type)
+{
+	struct engine_reason r[8];
+	size_t nr = engine_reasons(w->engine, id, r, 8);
+	unsigned int n = 0;
+
+	for (size_t i = 0; i < nr; i++)
+		n += r[i].type == type;
+	return n;
 }
 
 size_t world_count(const struct world *w, enum engine_event_type type)

@@ -63,6 +63,9 @@ void world_close(struct world *w);
 /* Both come with the next tick. Returns the index of the VM. */
 size_t world_add(struct world *w, uint64_t id, uint64_t parent, uint64_t maximum, uint64_t usage,
 	const struct memcg_knobs *knobs);
+/* A VM that an earlier run cut to actual, and that comes to rest so. Under the root. */
+void world_capped(struct world *w, uint64_t id, uint64_t ceiling, uint64_t actual,
+	const struct memcg_knobs *knobs);
 void world_group(struct world *w, uint64_t id, uint64_t parent, const struct memcg_knobs *knobs);
 void world_knobs(struct world *w, uint64_t id, const struct memcg_knobs *knobs);
 void world_state(struct world *w, uint64_t id, enum engine_vm_state state);
@@ -77,6 +80,8 @@ void world_ticks(struct world *w, unsigned int nr);
 struct world_vm *world_vm(struct world *w, uint64_t id);
 struct engine_view world_view(const struct world *w, uint64_t id);
 const struct engine_action *world_action(const struct world *w, uint64_t id); /* of this tick */
+/* How many of the last eight actions for it had that reason. */
+unsigned int world_actions(const struct world *w, uint64_t id, enum engine_reason_type type);
 size_t world_count(const struct world *w, enum engine_event_type type);
 const struct engine_event *world_event(
 	const struct world *w, enum engine_event_type type); /* last */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * queue: events from the backend's threads to the shell's.
+ * queue: events from a backend's threads to the shell's.
  *
  * Answers to calls are never lost and need no memory when they come: their item was allocated with
  * the call. What happens by itself is bounded: equal events about one VM become one, and past the
@@ -10,42 +10,42 @@
  *
  * Any thread may push; one thread takes. Nothing blocks beyond a short mutex.
  */
-#ifndef BALLAST_HV_LIBVIRT_QUEUE_H
-#define BALLAST_HV_LIBVIRT_QUEUE_H
+#ifndef BALLAST_HV_QUEUE_H
+#define BALLAST_HV_QUEUE_H
 
 #include <pthread.h>
 
 #include "hv/hv.h"
 
 /* What is allocated with malloc() and begins with this is the queue's once pushed; it frees it. */
-struct lv_item {
+struct hv_item {
 	struct hv_event event;
-	struct lv_item *prev, *next;
+	struct hv_item *prev, *next;
 	bool spontaneous;
 };
 
 /* More pending events than a thousand VMs make in a second; some 0.5 MiB at most. */
-#define LV_QUEUE_MAX 4096
+#define HV_QUEUE_MAX 4096
 
-struct lv_queue {
+struct hv_queue {
 	pthread_mutex_t lock;
 	int fd; /* readable while there is something to take */
-	struct lv_item *head, *tail;
+	struct hv_item *head, *tail;
 	unsigned int nr_spontaneous;
 	bool lost, down;
 	enum hv_event_type owed; /* the last of the connection, where there was no memory for it */
 };
 
-int lv_queue_init(struct lv_queue *queue);
-void lv_queue_destroy(struct lv_queue *queue);
+int hv_queue_init(struct hv_queue *queue);
+void hv_queue_destroy(struct hv_queue *queue);
 
 /* An answer. */
-void lv_queue_push(struct lv_queue *queue, struct lv_item *item);
+void hv_queue_push(struct hv_queue *queue, struct hv_item *item);
 
 /* An event that came by itself; takes over what it owns, also when it is dropped. */
-void lv_queue_tell(struct lv_queue *queue, struct hv_event *event);
+void hv_queue_tell(struct hv_queue *queue, struct hv_event *event);
 
 /* 1: *ret_event is the caller's; 0: none. */
-int lv_queue_take(struct lv_queue *queue, struct hv_event *ret_event);
+int hv_queue_take(struct hv_queue *queue, struct hv_event *ret_event);
 
 #endif

@@ -2,7 +2,7 @@
 /* Events from the backend's threads; see queue.h. */
 #include <config.h>
 
-#include "hv/libvirt/queue.h"
+#include "hv/queue.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -13,7 +13,7 @@
 /* How far back an equal event is looked for: bursts are about one VM, or about a few. */
 #define LOOK_BACK 32
 
-int lv_queue_init(struct lv_queue *queue)
+int hv_queue_init(struct hv_queue *queue)
 {
 	memset(queue, 0, sizeof(*queue));
 	queue->fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
@@ -23,19 +23,19 @@ int lv_queue_init(struct lv_queue *queue)
 	return 0;
 }
 
-void lv_queue_destroy(struct lv_queue *queue)
+void hv_queue_destroy(struct hv_queue *queue)
 {
 	struct hv_event event;
 
 	queue->down = true; /* nothing is made up any more */
-	while (lv_queue_take(queue, &event) > 0)
+	while (hv_queue_take(queue, &event) > 0)
 		hv_event_clear(&event);
 	pthread_mutex_destroy(&queue->lock);
 	close(queue->fd);
 }
 
 /* Failures are ignored: a counter that is full is readable, one that is empty is not. */
-static void wake(struct lv_queue *queue)
+static void wake(struct hv_queue *queue)
 {
 	uint64_t one = 1;
 	ssize_t n = write(queue->fd, &one, sizeof(one));
@@ -43,7 +43,7 @@ static void wake(struct lv_queue *queue)
 	(void)n;
 }
 
-static void unwake(struct lv_queue *queue)
+static void unwake(struct hv_queue *queue)
 {
 	uint64_t count;
 	ssize_t n = read(queue->fd, &count, sizeof(count));
@@ -51,7 +51,7 @@ static void unwake(struct lv_queue *queue)
 	(void)n;
 }
 
-static void append(struct lv_queue *queue, struct lv_item *item)
+static void append(struct hv_queue *queue, struct hv_item *item)
 {
 	item->next = NULL;
 	item->prev = queue->tail;
@@ -63,7 +63,7 @@ static void append(struct lv_queue *queue, struct lv_item *item)
 	wake(queue);
 }
 
-void lv_queue_push(struct lv_queue *queue, struct lv_item *item)
+void hv_queue_push(struct hv_queue *queue, struct hv_item *item)
 {
 	item->spontaneous = false;
 	pthread_mutex_lock(&queue->lock);
@@ -77,33 +77,36 @@ static bool about_connection(const struct hv_event *event)
 }
 
 /* An equal event that was not taken yet: the newer figure replaces its. */
-static bool merge(struct lv_queue *queue, const struct hv_event *event)
+static bool merge(struct hv_queue *queue, const struct hv_event *event)
 {
-	struct lv_item *item = queue->tail;
+	struct hv_item *item = queue->tail;
 
 	for (unsigned int i = 0; item && i < LOOK_BACK; i++, item = item->prev) {
 		if (about_connection(&item->event))
 			return false;
 		if (item->spontaneous && item->event.type == event->type &&
 			hv_uuid_equal(&item->event.uuid, &event->uuid)) {
-			item->event.actual = event->actual;
+			if (event->type == HV_EVENT_AGENT)
+				item->event.agent = event->agent;
+			else
+				item->event.actual = event->actual;
 			return true;
 		}
 	}
 	return false;
 }
 
-void lv_queue_tell(struct lv_queue *queue, struct hv_event *event)
+void hv_queue_tell(struct hv_queue *queue, struct hv_event *event)
 {
 	bool connection = about_connection(event);
-	struct lv_item *item = NULL;
+	struct hv_item *item = NULL;
 
 	pthread_mutex_lock(&queue->lock);
 	if (!connection && merge(queue, event))
 		goto out;
 	/* Those of the connection come rarely, pauses are between them, and they must not be lost.
 	 */
-	if (connection || queue->nr_spontaneous < LV_QUEUE_MAX)
+	if (connection || queue->nr_spontaneous < HV_QUEUE_MAX)
 		item = calloc(1, sizeof(*item));
 	if (!item) {
 		if (connection)
@@ -124,9 +127,9 @@ out:
 	hv_event_clear(event);
 }
 
-int lv_queue_take(struct lv_queue *queue, struct hv_event *ret_event)
+int hv_queue_take(struct hv_queue *queue, struct hv_event *ret_event)
 {
-	struct lv_item *item;
+	struct hv_item *item;
 	int r = 1;
 
 	pthread_mutex_lock(&queue->lock);

@@ -1,0 +1,174 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/* agent: talking to the host, and what is due when; see agent.h. Figures are in figures.c, what a
+ * request does in reclaim.c. */
+#include <config.h>
+
+#include "guest-agent/agent.h"
+
+#include <string.h>
+
+#include "guest-agent/agent_internal.h"
+
+void agent_start(struct agent *a, const struct agent_platform *platform, void *ctx)
+{
+	memset(a, 0, sizeof(*a));
+	a->platform = platform;
+	a->ctx = ctx;
+}
+
+uint64_t agent_now(const struct agent *a)
+{
+	return a->platform->now(a->ctx);
+}
+
+bool agent_say(struct agent *a, const struct protocol_message *m)
+{
+	char text[PROTOCOL_MESSAGE_MAX + 2];
+	size_t length = protocol_format(m, text);
+
+	return a->platform->send(a->ctx, text, length) >= 0;
+}
+
+static void complain(struct agent *a, uint64_t id, const char *why)
+{
+	struct protocol_message m = { .type = PROTOCOL_ERROR, .known = PROTOCOL_WHY, .id = id };
+
+	if (id)
+		m.known |= PROTOCOL_ID;
+	protocol_text(m.why, why);
+	agent_say(a, &m);
+}
+
+static void greet(struct agent *a)
+{
+	struct protocol_message m = {
+		.type = PROTOCOL_HELLO,
+		.known = PROTOCOL_VERSIONS_OLDEST | PROTOCOL_VERSIONS_NEWEST | PROTOCOL_CAN |
+			 PROTOCOL_SOFTWARE,
+		.oldest = PROTOCOL_OLDEST,
+		.newest = PROTOCOL_NEWEST,
+		.can = a->platform->can,
+	};
+
+	protocol_text(m.software, a->platform->software);
+	agent_say(a, &m);
+}
+
+static void take_hello(struct agent *a, const struct protocol_message *m)
+{
+	agent_request_end(a, "the host starts over");
+	a->greeted = m->oldest <= PROTOCOL_NEWEST && m->newest >= PROTOCOL_OLDEST;
+	greet(a);
+	a->report_due = 0; /* at once */
+}
+
+static void take_line(struct agent *a, const char *line, size_t length)
+{
+	struct protocol_message m;
+	const char *why;
+
+	if (protocol_parse(line, length, &m, &why) < 0) {
+		complain(a, 0, why);
+		return;
+	}
+	if (m.type == PROTOCOL_HELLO)
+		take_hello(a, &m);
+	else if (!a->greeted && m.type != PROTOCOL_ERROR)
+		complain(a, m.known & PROTOCOL_ID ? m.id : 0, "say hello first");
+	else if (m.type == PROTOCOL_RECLAIM)
+		agent_request(a, &m);
+	else if (m.type == PROTOCOL_STOP && m.id == a->request.id)
+		a->request.stop = true;
+	else if (m.type == PROTOCOL_REPORT || m.type == PROTOCOL_DONE)
+		complain(a, 0, "not for an agent");
+}
+
+void agent_input(struct agent *a, const char *data, size_t size)
+{
+	enum protocol_line line;
+
+	while ((line = protocol_take(&a->lines, &data, &size)) != PROTOCOL_LINE_NONE) {
+		if (line == PROTOCOL_LINE)
+			take_line(a, a->lines.line, a->lines.length);
+		else
+			complain(a, 0, "too long");
+	}
+}
+
+void agent_connected(struct agent *a, bool connected)
+{
+	if (connected)
+		return; /* the host speaks first */
+	a->greeted = false;
+	memset(&a->lines, 0, sizeof(a->lines));
+	agent_request_end(a, NULL);
+}
+
+void agent_pressure(struct agent *a)
+{
+	a->pressure = true;
+}
+
+/* ---- reports ---- */
+
+static bool differs(uint64_t a, uint64_t b, uint64_t of)
+{
+	return (a > b ? a - b : b - a) > of / 128;
+}
+
+/* By more than a part of the guest that anybody would act on. */
+static bool moves(const struct protocol_message *a, const struct protocol_message *b)
+{
+	return differs(a->free, b->free, a->total) ||
+	       differs(a->available, b->available, a->total) ||
+	       differs(a->active_file, b->active_file, a->total) ||
+	       differs(a->inactive_file, b->inactive_file, a->total) ||
+	       differs(a->active_anon, b->active_anon, a->total) ||
+	       differs(a->inactive_anon, b->inactive_anon, a->total) || a->refaults || a->need ||
+	       a->total != b->total;
+}
+
+static void report(struct agent *a, uint64_t now)
+{
+	struct protocol_message m;
+
+	a->report_due = now + AGENT_MOVING_US;
+	if (!agent_read(a, now))
+		return;
+	agent_report(a, &m);
+	if (!a->pressure && a->reported && now - a->reported < AGENT_REST_US &&
+		!moves(&m, &a->last))
+		return;
+	a->pressure = false;
+	if (!agent_say(a, &m))
+		return;
+	a->reported = now;
+	a->last = m;
+}
+
+uint64_t agent_step(struct agent *a)
+{
+	uint64_t now = agent_now(a), next;
+
+	if (a->protected_until && now >= a->protected_until && !a->request.id)
+		agent_unprotect(a);
+	if (a->greeted) {
+		if (now >= a->report_due || (a->pressure && now - a->reported >= AGENT_PRESSURE_US))
+			report(a, now);
+		agent_request_step(a);
+	}
+	if (a->request.id)
+		return agent_now(a); /* the next batch; what the host says meanwhile comes first */
+	next = a->greeted ? a->report_due : UINT64_MAX;
+	if (a->greeted && a->pressure && a->reported + AGENT_PRESSURE_US < next)
+		next = a->reported + AGENT_PRESSURE_US;
+	if (a->protected_until && a->protected_until < next)
+		next = a->protected_until;
+	return next;
+}
+
+void agent_stop(struct agent *a)
+{
+	agent_request_end(a, "the agent ends");
+	agent_unprotect(a);
+}

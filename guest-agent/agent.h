@@ -1,0 +1,135 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/*
+ * agent: the core of what runs inside a guest.
+ *
+ * It reports the guest's active working set to the host and frees inactive memory when the host
+ * asks, group by group, by the rule of protect-active-working-set: of a group at most what its
+ * inactive list has over what has to stay inactive (workingset_cold_list()), file before anonymous,
+ * active pages only where the host says so and nothing inactive was found; in the decaying batches
+ * of policy/batch, figures read anew before each.
+ *
+ * Portable: no allocation, no I/O and no clock of its own; all comes through a table of functions,
+ * so that a kernel without processes can link it. struct agent is the caller's, all zeros before
+ * agent_start(). One thread. Units: bytes; microseconds, monotonic.
+ *
+ * What the host says is not trusted with the guest's life: a request ends at its deadline, at once
+ * when told, when a group suffers by it, and when swap runs out.
+ */
+#ifndef BALLAST_GUEST_AGENT_AGENT_H
+#define BALLAST_GUEST_AGENT_AGENT_H
+
+#include "common/protocol.h"
+#include "policy/batch.h"
+
+/* Groups that are looked at; the largest where there are more. */
+#define AGENT_GROUPS 64
+
+/* A report so often while something moves, at rest, and at most under pressure. */
+#define AGENT_MOVING_US	  UINT64_C(1000000)
+#define AGENT_REST_US	  UINT64_C(3000000)
+#define AGENT_PRESSURE_US UINT64_C(100000)
+/* What a batch may take: others in the guest wait for locks meanwhile. */
+#define AGENT_BATCH_US UINT64_C(50000)
+/* Protection outlives a request by this: the balloon then takes what was freed. */
+#define AGENT_PROTECT_US UINT64_C(5000000)
+/* A request takes no longer, whatever the host says. */
+#define AGENT_DEADLINE_MAX_MS UINT64_C(60000)
+/* Of a batch's time, thousandths that a group waited for memory: it suffers. */
+#define AGENT_SUFFERS 100
+
+/* Counters grow; what a platform does not know is 0 (see can). */
+struct agent_guest {
+	uint64_t total, free, available;
+	bool estimated; /* available is: this kernel does not tell it */
+	uint64_t active_anon, inactive_anon, active_file, inactive_file;
+	uint64_t reclaimable; /* of the kernel's own (slab) */
+	uint64_t swap_free;
+	uint64_t refaults, swapins; /* bytes since boot */
+	uint64_t psi_some_us, psi_full_us;
+};
+
+struct agent_group {
+	uint64_t id; /* the platform's; the same as long as the group is there */
+	char name[PROTOCOL_TEXT];
+	bool dying; /* nobody is in it */
+	uint64_t current;
+	uint64_t active_anon, inactive_anon, active_file, inactive_file;
+	uint64_t refaults; /* bytes since it was made */
+	uint64_t restores; /* of them those that had been active */
+	uint64_t psi_some_us;
+};
+
+struct agent_platform {
+	const char *software; /* "ballast-agent 0.1.0 Linux 6.1.0" */
+	uint64_t can;	      /* enum protocol_can */
+	uint64_t (*now)(void *ctx);
+	int (*guest)(void *ctx, struct agent_guest *ret_guest);
+	/* Groups without children; at most nr. */
+	size_t (*groups)(void *ctx, struct agent_group *ret_groups, size_t nr);
+	/* About so many bytes of that group; anon: anonymous ones too. What came, also on failure.
+	 */
+	int (*reclaim)(void *ctx, const struct agent_group *group, uint64_t bytes, bool anon,
+		uint64_t *ret_came);
+	/* As much as it has now is kept for it while others are reclaimed; off: as it was. */
+	int (*protect)(void *ctx, const struct agent_group *group, bool on);
+	/* All of it or, negative, nothing. */
+	int (*send)(void *ctx, const char *text, size_t length);
+};
+
+/* What was seen of a group before. */
+struct agent_seen {
+	uint64_t id, refaults, restores, psi_some_us;
+	bool protects;
+	unsigned int empty; /* batches of this request that brought nothing of it */
+};
+
+struct agent {
+	const struct agent_platform *platform;
+	void *ctx;
+	bool greeted; /* the host has said hello in a version that is spoken here */
+	struct protocol_lines lines;
+
+	struct agent_guest guest, before;
+	struct agent_group groups[AGENT_GROUPS];
+	struct agent_seen seen[AGENT_GROUPS];
+	size_t nr_groups, nr_seen;
+	bool known;		    /* guest was read */
+	uint64_t read_at, since_us; /* the last reading; the time that rates are of */
+	uint64_t psi[AGENT_GROUPS], refaults[AGENT_GROUPS], restores[AGENT_GROUPS]; /* a second */
+
+	uint64_t reported, report_due;
+	bool pressure;
+	struct protocol_message last; /* report */
+
+	/* The request that runs; id 0: none. */
+	struct {
+		uint64_t id, deadline, us_a_page;
+		bool anon, active;
+		bool actively; /* nothing inactive was found: active pages are taken */
+		bool stop;
+		struct batch batch;
+		uint64_t group;	     /* the last batch's, 0: none was */
+		uint64_t psi_before; /* of that group */
+		uint64_t took_us;
+	} request;
+	uint64_t protected_until; /* 0: nothing is protected */
+};
+
+void agent_start(struct agent *agent, const struct agent_platform *platform, void *ctx);
+
+/* The host is connected, or is not any more: a request ends. */
+void agent_connected(struct agent *agent, bool connected);
+
+/* Bytes that the host sent. */
+void agent_input(struct agent *agent, const char *data, size_t size);
+
+/* Some task waited for memory: a report goes at once. */
+void agent_pressure(struct agent *agent);
+
+/* Does what is due: at most one report and one batch. Returns when to come back. */
+uint64_t agent_step(struct agent *agent);
+
+/* Ends all, puts protections back. */
+void agent_stop(struct agent *agent);
+
+#endif

@@ -1,0 +1,368 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/*
+ * The way to the agents in guests: the sockets that libvirt bound to their virtio-serial ports, all
+ * on one thread. A guest that floods is read at its rate and no faster, one that reads nothing gets
+ * what fits into its socket; neither takes more of this thread than a message's time.
+ */
+#include <config.h>
+
+#include "hv/libvirt/backend.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/eventfd.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include "hv/agent_channel.h"
+
+/* Tried again after this, doubled up to... */
+#define PAUSE_FIRST_US UINT64_C(500000)
+#define PAUSE_MOST_US  UINT64_C(8000000)
+/* A description comes every few seconds: what none names for so long has gone. */
+#define FORGOTTEN_US UINT64_C(60000000)
+/* How often what has no descriptor is looked at. */
+#define ROUND_MS 100
+#define READ_MAX 4096
+
+struct lv_agent {
+	struct hv_uuid uuid;
+	char *path;
+	uint64_t named;	       /* by a description, when */
+	int fd;		       /* -1: not connected */
+	bool watched;	       /* in the epoll set */
+	uint64_t again, pause; /* when it is connected, or read, again */
+	struct lv_job *job;    /* of the call that is out; NULL: none */
+	struct agent_channel channel;
+	struct lv_agent *next;
+};
+
+/* ---- telling ---- */
+
+static void tell(struct hv *hv, struct lv_agent *agent)
+{
+	struct hv_event event = {
+		.type = HV_EVENT_AGENT,
+		.uuid = agent->uuid,
+		.agent = agent->channel.agent,
+	};
+
+	if (!agent->channel.changed)
+		return;
+	agent->channel.changed = false;
+	hv_queue_tell(&hv->queue, &event);
+}
+
+static void answer_call(struct hv *hv, struct lv_job *job, int error, uint64_t came)
+{
+	if (error)
+		lv_fail(&job->item.event, error,
+			error == -ENOTCONN ? "no agent is connected" : "the agent frees nothing");
+	else
+		job->item.event.came = came;
+	lv_answer(hv, job);
+}
+
+static void answer(struct hv *hv, struct lv_agent *agent, uint64_t now)
+{
+	uint64_t came;
+	int error;
+
+	if (!agent->job || !agent_channel_answer(&agent->channel, now, &error, &came))
+		return;
+	answer_call(hv, agent->job, error, came);
+	agent->job = NULL;
+}
+
+/* ---- connecting ---- */
+
+static void watch(struct hv *hv, struct lv_agent *agent, bool on)
+{
+	struct epoll_event event = { .events = EPOLLIN, .data.ptr = agent };
+
+	if (agent->watched != on)
+		epoll_ctl(hv->agents_epoll, on ? EPOLL_CTL_ADD : EPOLL_CTL_DEL, agent->fd, &event);
+	agent->watched = on;
+}
+
+static void hang_up(struct hv *hv, struct lv_agent *agent, uint64_t now)
+{
+	watch(hv, agent, false);
+	close(agent->fd);
+	agent->fd = -1;
+	agent_channel_close(&agent->channel);
+	agent->pause = agent->pause ? agent->pause * 2 : PAUSE_FIRST_US;
+	if (agent->pause > PAUSE_MOST_US)
+		agent->pause = PAUSE_MOST_US;
+	agent->again = now + agent->pause;
+}
+
+/* A socket's address has room for 107 bytes, a domain's name alone may have more. */
+static int connect_to(const char *path)
+{
+	struct sockaddr_un address = { .sun_family = AF_UNIX };
+	const char *name = strrchr(path, '/');
+	int folder = -1, fd = -1, r, length;
+	char *parent;
+
+	if (strlen(path) < sizeof(address.sun_path)) {
+		strcpy(address.sun_path, path);
+	} else {
+		parent = name ? strndup(path, (size_t)(name - path)) : NULL;
+		folder = parent ? open(parent, O_PATH | O_DIRECTORY | O_CLOEXEC) : -1;
+		free(parent);
+		length = folder < 0 ? -1
+				    : snprintf(address.sun_path, sizeof(address.sun_path),
+					      "/proc/self/fd/%d%s", folder, name);
+		if (length < 0 || (size_t)length >= sizeof(address.sun_path)) {
+			if (folder >= 0)
+				close(folder);
+			return -ENAMETOOLONG;
+		}
+	}
+	fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+	r = fd < 0 ? -errno : 0;
+	if (r == 0 && connect(fd, (const struct sockaddr *)&address, sizeof(address)) < 0)
+		r = -errno;
+	if (folder >= 0)
+		close(folder);
+	if (r < 0 && fd >= 0)
+		close(fd);
+	return r < 0 ? r : fd;
+}
+
+/* False: it does not go out whole, now. */
+static bool send_text(const struct lv_agent *agent, const char *text, size_t length)
+{
+	return send(agent->fd, text, length, MSG_NOSIGNAL) == (ssize_t)length;
+}
+
+static void try_to_connect(struct hv *hv, struct lv_agent *agent, uint64_t now)
+{
+	char text[PROTOCOL_MESSAGE_MAX + 3];
+	size_t length;
+	int fd = connect_to(agent->path);
+
+	if (fd < 0) {
+		if (fd == -ENAMETOOLONG && !agent->channel.agent.faults)
+			agent_channel_fault(&agent->channel, "the path of its socket is too long");
+		agent->pause = agent->pause ? agent->pause * 2 : PAUSE_FIRST_US;
+		if (agent->pause > PAUSE_MOST_US)
+			agent->pause = PAUSE_MOST_US;
+		agent->again = now + agent->pause;
+		return;
+	}
+	agent->fd = fd;
+	agent->again = 0;
+	length = agent_channel_open(&agent->channel, text);
+	if (!send_text(agent, text, length)) {
+		hang_up(hv, agent, now);
+		return;
+	}
+	watch(hv, agent, true);
+}
+
+/* ---- a round ---- */
+
+static void receive(struct hv *hv, struct lv_agent *agent, uint64_t now)
+{
+	char data[READ_MAX];
+	size_t room = agent_channel_room(&agent->channel, now, &agent->again);
+	ssize_t n;
+
+	if (room == 0) {
+		watch(hv, agent, false); /* until then it waits in its socket */
+		return;
+	}
+	agent->again = 0;
+	n = recv(agent->fd, data, room < sizeof(data) ? room : sizeof(data), 0);
+	if (n > 0) {
+		agent->pause = 0;
+		agent_channel_input(&agent->channel, now, data, (size_t)n);
+	} else if (n == 0 || (errno != EAGAIN && errno != EINTR)) {
+		hang_up(hv, agent, now);
+	}
+}
+
+/* Lock held. */
+static void look_at(struct hv *hv, struct lv_agent *agent, uint64_t now)
+{
+	if (agent->fd < 0 && now >= agent->again)
+		try_to_connect(hv, agent, now);
+	else if (agent->fd >= 0 && !agent->watched && now >= agent->again)
+		watch(hv, agent, true);
+	answer(hv, agent, now);
+	tell(hv, agent);
+}
+
+static void free_agent(struct hv *hv, struct lv_agent *agent)
+{
+	if (agent->fd >= 0) {
+		watch(hv, agent, false);
+		close(agent->fd);
+	}
+	free(agent->path);
+	free(agent->job); /* only of a handle that ends: nobody takes the answer */
+	free(agent);
+}
+
+/* Lock held. */
+static void look_at_all(struct hv *hv, uint64_t now)
+{
+	struct lv_agent **at = &hv->agents, *agent;
+
+	while ((agent = *at)) {
+		if (now - agent->named < FORGOTTEN_US) {
+			look_at(hv, agent, now);
+			at = &agent->next;
+			continue;
+		}
+		if (agent->fd >= 0)
+			hang_up(hv, agent, now);
+		answer(hv, agent, now);
+		tell(hv, agent);
+		*at = agent->next;
+		free_agent(hv, agent);
+	}
+}
+
+void *lv_agents_thread(void *arg)
+{
+	struct hv *hv = arg;
+	struct epoll_event events[16];
+	int n;
+
+	pthread_mutex_lock(&hv->agents_lock);
+	while (!hv->agents_end) {
+		int wait = hv->agents ? ROUND_MS : -1;
+
+		pthread_mutex_unlock(&hv->agents_lock);
+		n = epoll_wait(hv->agents_epoll, events, 16, wait);
+		pthread_mutex_lock(&hv->agents_lock);
+		for (int i = 0; i < n; i++) {
+			struct lv_agent *agent = events[i].data.ptr;
+
+			if (agent)
+				receive(hv, agent, lv_now());
+			else
+				eventfd_read(hv->agents_fd, &(eventfd_t){ 0 });
+		}
+		look_at_all(hv, lv_now());
+	}
+	pthread_mutex_unlock(&hv->agents_lock);
+	lv_put(hv);
+	return NULL;
+}
+
+/* ---- for the others ---- */
+
+int lv_agents_init(struct hv *hv)
+{
+	struct epoll_event event = { .events = EPOLLIN };
+
+	hv->agents_epoll = epoll_create1(EPOLL_CLOEXEC);
+	hv->agents_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+	if (hv->agents_epoll < 0 || hv->agents_fd < 0 ||
+		epoll_ctl(hv->agents_epoll, EPOLL_CTL_ADD, hv->agents_fd, &event) < 0)
+		return -errno;
+	return 0;
+}
+
+void lv_agents_end(struct hv *hv)
+{
+	pthread_mutex_lock(&hv->agents_lock);
+	hv->agents_end = true;
+	pthread_mutex_unlock(&hv->agents_lock);
+	eventfd_write(hv->agents_fd, 1);
+}
+
+void lv_agents_destroy(struct hv *hv)
+{
+	struct lv_agent *agent;
+
+	while ((agent = hv->agents)) {
+		hv->agents = agent->next;
+		free_agent(hv, agent);
+	}
+	if (hv->agents_epoll >= 0)
+		close(hv->agents_epoll);
+	if (hv->agents_fd >= 0)
+		close(hv->agents_fd);
+}
+
+static struct lv_agent *find(const struct hv *hv, const struct hv_uuid *uuid)
+{
+	for (struct lv_agent *agent = hv->agents; agent; agent = agent->next)
+		if (hv_uuid_equal(&agent->uuid, uuid))
+			return agent;
+	return NULL;
+}
+
+/* Lock held. NULL: no memory; the next description is in a few seconds. */
+static struct lv_agent *add(struct hv *hv, const struct hv_uuid *uuid, const char *path)
+{
+	struct lv_agent *agent = calloc(1, sizeof(*agent));
+
+	if (!agent)
+		return NULL;
+	agent->path = strdup(path);
+	if (!agent->path) {
+		free(agent);
+		return NULL;
+	}
+	agent->uuid = *uuid;
+	agent->fd = -1;
+	agent->next = hv->agents;
+	hv->agents = agent;
+	eventfd_write(hv->agents_fd, 1);
+	return agent;
+}
+
+void lv_agents_name(struct hv *hv, const struct hv_uuid *uuid, const char *path)
+{
+	uint64_t now = lv_now();
+	struct lv_agent *agent;
+
+	pthread_mutex_lock(&hv->agents_lock);
+	agent = find(hv, uuid);
+	if (agent && (!path || strcmp(agent->path, path))) {
+		agent->named = 0; /* its next round is the last; a new path comes after that */
+		agent = NULL;
+	} else if (!agent && path) {
+		agent = add(hv, uuid, path);
+	}
+	if (agent)
+		agent->named = now;
+	pthread_mutex_unlock(&hv->agents_lock);
+}
+
+void lv_agents_reclaim(struct hv *hv, struct lv_job *job)
+{
+	char text[PROTOCOL_MESSAGE_MAX + 2];
+	const struct hv_call *call = &job->call;
+	struct lv_agent *agent;
+	size_t length = 0;
+	int r = -ENOTCONN;
+
+	pthread_mutex_lock(&hv->agents_lock);
+	agent = find(hv, &call->uuid);
+	if (agent && agent->job)
+		r = -EAGAIN;
+	else if (agent && agent->fd >= 0)
+		r = agent_channel_reclaim(&agent->channel, lv_now(), call, text, &length);
+	if (r == 0 && !send_text(agent, text, length)) {
+		agent_channel_fault(&agent->channel, "reads nothing");
+		hang_up(hv, agent, lv_now());
+	}
+	if (r == 0)
+		agent->job = job;
+	pthread_mutex_unlock(&hv->agents_lock);
+	if (r < 0)
+		answer_call(hv, job, r, 0);
+}

@@ -1,0 +1,69 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/* What pager.c and fault.c share. A VM belongs to one fault thread from pager_add() to its end. */
+#ifndef BALLAST_HV_PAGER_PAGER_INTERNAL_H
+#define BALLAST_HV_PAGER_PAGER_INTERNAL_H
+
+#include <poll.h>
+#include <pthread.h>
+
+#include "hv/pager/pager.h"
+
+/* Polled before those of the VMs. */
+#define PAGER_POLLS_OWN 2
+
+/* What is known of a page. */
+enum pager_page {
+	PAGER_CHARGED = 1,
+	PAGER_DROPPED = 2, /* what the file has is no longer what it was: zeros */
+};
+
+struct pager_wait {
+	uint64_t address; /* of the page, in the VMM */
+	unsigned int turns;
+};
+
+struct pager_vm {
+	struct pager_vm *next, *next_of_thread;
+	struct pager_thread *thread;
+	struct memcg *leaf; /* with a reference until it is gone */
+	uint64_t id;
+	int uffd, memory, process; /* process: a pidfd; -1 where closed */
+	struct pager_region regions[PAGER_REGIONS_MAX];
+	size_t nr_regions;
+	uint8_t *pages; /* enum pager_page, of all regions one after the other */
+	struct pager_wait waiting[PAGER_WAITING_MAX];
+	size_t nr_waiting;
+
+	/* Written by its thread, read by the planner. */
+	_Atomic uint64_t charged, faults, removed, waited, over, failed;
+	_Atomic bool gone, left;
+};
+
+struct pager_thread {
+	struct pager *pager;
+	struct charge_stock *stock;
+	pthread_t thread;
+	int wake;	      /* eventfd */
+	int turns;	      /* timerfd: each PAGER_TURN_MS while there is something to do */
+	struct pager_vm *vms; /* its own list */
+	struct pager_vm *_Atomic arriving;
+	size_t nr_vms;	      /* the planner's count of those it gave */
+	struct pollfd *polls; /* wake, turns, and two for each VM there may be */
+	unsigned char page[POLICY_PAGE_SIZE];
+};
+
+struct pager {
+	struct memcg_tree *tree;
+	struct charge_stocks *stocks;
+	struct pager_thread *threads;
+	size_t nr_threads, nr_vms;
+	struct pager_vm *vms;
+	int event;		  /* eventfd: see pager_take() */
+	_Atomic uint64_t refused; /* id of a group */
+	_Atomic bool ends;
+};
+
+/* A fault thread's main, until pager->ends; all of its VMs are uncharged then. */
+void *pager_thread_main(void *arg);
+
+#endif

@@ -1,0 +1,148 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/*
+ * backend: what the files of the Xen backend share. Not for others.
+ *
+ *   xen.c       the table: open, close, submit, next; what hypercalls alone can answer
+ *   control.c   the control thread: connecting, watches, looking at domains, listing, describing,
+ *               and what domain.h says is due
+ *   workers.c   the calls that may hang, and who makes them
+ *   perform.c   each of those, step by step
+ *   domain store calls   know nothing of this
+ *
+ * Hypercalls do not block; xenstored may. So what is read within submit() is hypercalls only, and
+ * all that speaks with xenstored has a thread: listing and describing the control thread's, the
+ * others a worker's.
+ *
+ * Life: every thread has a reference of the handle. They are detached, so nobody waits for them;
+ * when close() set `stopping` they leave at the next opportunity, and the last one frees all.
+ */
+#ifndef BALLAST_HV_XEN_BACKEND_H
+#define BALLAST_HV_XEN_BACKEND_H
+
+#include <pthread.h>
+#include <stdatomic.h>
+
+#include "hv/queue.h"
+#include "hv/xen/domain.h"
+#include "hv/xen/store.h"
+#include "hv/xen/xen.h"
+
+/* Calls that wait: more than there are domains. */
+#define XEN_WAITING_MAX 65536
+/* Domids are below 0x7ff0. */
+#define XEN_DOMAINS_MAX 32752
+/* Of a look at all: that many at once. */
+#define XEN_BATCH 1024
+
+struct xen_job {
+	struct hv_item item; /* the answer; first: the queue frees the job by it */
+	struct hv_call call;
+	struct hv_knobs_change change; /* HV_KNOBS: the job's own */
+	struct xen_job *next;
+};
+
+struct xen_jobs {
+	struct xen_job *head, *tail;
+};
+
+/* What a thread speaks with, opened anew where the control thread's was. */
+struct xen_link {
+	struct store store;
+	xc_interface *xc;
+	uint64_t generation;
+};
+
+struct xen_worker {
+	struct hv *hv;
+	bool busy;
+	uint64_t since; /* of the call */
+	struct xen_link link;
+};
+
+struct hv {
+	atomic_uint refs;
+	const struct xen_calls *calls;
+	struct hv_queue queue;
+	int wake_fd; /* wakes the control thread */
+	uint64_t dom0_min;
+	xc_interface *xc;	       /* of submit() */
+	xc_domaininfo_t *submit_infos; /* room for XEN_BATCH */
+
+	/*
+	 * Taken before lock, and held from before a memory/target is written until the table says
+	 * so: the last that is written is the last that is noted.
+	 */
+	pthread_mutex_t telling;
+	pthread_mutex_t lock; /* for all below */
+	pthread_cond_t worker_cond;
+	bool stopping;
+	bool connected;
+	uint64_t generation; /* grows with every connection */
+	unsigned int nr_waiting;
+	struct xen_jobs listing, urgent, normal;
+	struct xen_worker workers[HV_WORKERS];
+	unsigned int nr_workers, nr_idle;
+	struct domain *domains;	  /* by uuid */
+	struct domain **by_domid; /* XEN_DOMAINS_MAX; those that the hypervisor has */
+	uint64_t creations;
+
+	/* The control thread's. */
+	struct xen_link link;
+	xc_domaininfo_t *infos; /* room for XEN_BATCH */
+	uint64_t rescan_at;
+	bool *watched; /* XEN_DOMAINS_MAX: memory/target of that domid */
+};
+
+/* ---- xen.c ---- */
+struct hv *xen_get(struct hv *hv);
+void xen_put(struct hv *hv);
+uint64_t xen_now(void);
+int xen_start_thread(struct hv *hv, void *(*run)(void *), void *arg);
+void xen_jobs_add(struct xen_jobs *jobs, struct xen_job *job);
+struct xen_job *xen_jobs_take(struct xen_jobs *jobs);
+/* Gives the answer to the queue; the job is gone. */
+void xen_answer(struct hv *hv, struct xen_job *job);
+void xen_fail(struct hv_event *event, int error, const char *message);
+/* Lock held: one that the hypervisor still has; NULL. */
+struct domain *xen_find(struct hv *hv, const struct hv_uuid *uuid);
+/* Lock held. */
+void xen_forget(struct hv *hv, struct domain *domain);
+/*
+ * Lock held, given up while the hypervisor is asked: all domains, a batch at a time. fn has the
+ * lock. -ENOTCONN.
+ */
+int xen_for_each_info(struct hv *hv, xc_interface *xc, xc_domaininfo_t *infos,
+	void (*fn)(struct hv *hv, const xc_domaininfo_t *info));
+/* -ENOTCONN. */
+int xen_link_open(struct xen_link *link, const struct xen_calls *calls, uint64_t generation);
+void xen_link_close(struct xen_link *link, const struct xen_calls *calls);
+
+/* ---- control.c ---- */
+void *xen_control_thread(void *hv);
+void xen_wake(struct hv *hv);
+
+/* ---- workers.c ---- */
+/* Lock held: a worker for what waits, if one is needed and there can be one more. */
+int xen_workers_start(struct hv *hv);
+/* Lock held: calls that are out for too long. */
+unsigned int xen_workers_hung(const struct hv *hv, uint64_t now);
+
+/* ---- perform.c ---- */
+/* HV_INFO, on the control thread; others on a worker. */
+void xen_describe(struct hv *hv, struct xen_link *link, struct hv_event *event);
+void xen_perform(
+	struct hv *hv, struct xen_link *link, struct hv_event *event, const struct hv_call *call);
+/*
+ * Writes memory/target where it still says expected_kib, and the hypervisor still has the domain.
+ * -ESTALE: it does not; -ENOENT: it has gone.
+ */
+int xen_write_target(
+	struct hv *hv, struct xen_link *link, uint32_t domid, uint64_t expected_kib, uint64_t kib);
+/* Whether the hypervisor still has it, and it is not dying. *ret_info may be NULL. */
+bool xen_lives(struct hv *hv, struct xen_link *link, uint32_t domid, xc_domaininfo_t *ret_info);
+/* All that was noted of a domain; its knobs stay. */
+int xen_remove_state(struct xen_link *link, const struct hv_uuid *uuid);
+/* What is recorded of the domain by an earlier run, into it; what is of an earlier life goes. */
+int xen_read_record(struct hv *hv, struct xen_link *link, struct domain *domain);
+
+#endif

@@ -1,0 +1,64 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/* The real calls; see calls.h. */
+#include <config.h>
+
+#include "hv/xen/calls.h"
+
+#include <stdarg.h>
+
+#include <xentoollog.h>
+
+/* libxenctrl prints errors to stderr unless somebody takes them; they are in the events already. */
+static void drop_message(struct xentoollog_logger *logger, xentoollog_level level, int error,
+	const char *context, const char *format, va_list args)
+{
+}
+
+static void drop_progress(struct xentoollog_logger *logger, const char *context, const char *doing,
+	int percent, unsigned long done, unsigned long total)
+{
+}
+
+static void drop_logger(struct xentoollog_logger *logger)
+{
+}
+
+static xc_interface *interface_open(void)
+{
+	static struct xentoollog_logger quiet = {
+		.vmessage = drop_message, .progress = drop_progress, .destroy = drop_logger
+	};
+
+	return xc_interface_open(&quiet, &quiet, 0);
+}
+
+const struct xen_calls xen_calls = {
+	.times = {
+		.pause_first = 1000000, /* a xenstored restarts in about a second */
+		.pause_most = 30000000,
+		.hung = 3000000,	/* healthy calls take milliseconds */
+		.poll = 250000,		/* one hypercall of 50 us for all domains */
+		.rescan = 5000000,
+		.rest = 1000000,	/* balloons move within 50 ms, or go on within that */
+		.nudge_first = 2000000, /* one that moves is left alone; each is a write */
+		.nudge_most = 60000000,
+		.forget = 60000000,	/* a reboot takes seconds */
+	},
+	.interface_open = interface_open,
+	.interface_close = xc_interface_close,
+	.domain_getinfolist = xc_domain_getinfolist,
+	.domain_setmaxmem = xc_domain_setmaxmem,
+	.physinfo = xc_physinfo,
+	.xs_open = xs_open,
+	.xs_close = xs_close,
+	.xs_fileno = xs_fileno,
+	.xs_watch = xs_watch,
+	.xs_unwatch = xs_unwatch,
+	.xs_check_watch = xs_check_watch,
+	.xs_directory = xs_directory,
+	.xs_read = xs_read,
+	.xs_write = xs_write,
+	.xs_rm = xs_rm,
+	.xs_transaction_start = xs_transaction_start,
+	.xs_transaction_end = xs_transaction_end,
+};

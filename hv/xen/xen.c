@@ -1,0 +1,471 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/* The table of the Xen backend, and the life of its handle; see xen.h and backend.h. */
+#include <config.h>
+
+#include "hv/xen/xen.h"
+
+#include <errno.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+#include <sys/eventfd.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "hv/xen/backend.h"
+
+#define PAGE_BYTES UINT64_C(4096)
+
+static atomic_uint nr_alive;
+
+unsigned int hv_xen_nr_alive(void)
+{
+	return atomic_load(&nr_alive);
+}
+
+uint64_t xen_now(void)
+{
+	struct timespec ts;
+
+	clock_gettime(CLOCK_MONOTONIC, &ts);
+	return (uint64_t)ts.tv_sec * 1000000 + (uint64_t)ts.tv_nsec / 1000;
+}
+
+bool hv_xen_here(void)
+{
+	return access("/proc/xen/privcmd", F_OK) == 0 || access("/dev/xen/privcmd", F_OK) == 0;
+}
+
+/* ---- references ---- */
+
+struct hv *xen_get(struct hv *hv)
+{
+	atomic_fetch_add(&hv->refs, 1);
+	return hv;
+}
+
+static void free_jobs(struct xen_jobs *jobs)
+{
+	struct xen_job *job;
+
+	while ((job = xen_jobs_take(jobs))) {
+		hv_change_clear(&job->change);
+		free(job);
+	}
+}
+
+void xen_forget(struct hv *hv, struct domain *domain)
+{
+	if (hv->by_domid[domain->domid] == domain)
+		hv->by_domid[domain->domid] = NULL;
+	HASH_DEL(hv->domains, domain);
+	free(domain->name);
+	free(domain);
+}
+
+/* Also of what open() made only half. */
+static void free_hv(struct hv *hv)
+{
+	struct domain *domain, *next;
+
+	HASH_ITER (hh, hv->domains, domain, next)
+		xen_forget(hv, domain);
+	free_jobs(&hv->listing);
+	free_jobs(&hv->urgent);
+	free_jobs(&hv->normal);
+	hv_queue_destroy(&hv->queue);
+	if (hv->xc)
+		hv->calls->interface_close(hv->xc);
+	if (hv->wake_fd >= 0)
+		close(hv->wake_fd);
+	pthread_cond_destroy(&hv->worker_cond);
+	pthread_mutex_destroy(&hv->lock);
+	pthread_mutex_destroy(&hv->telling);
+	free(hv->infos);
+	free(hv->submit_infos);
+	free(hv->by_domid);
+	free(hv->watched);
+	free(hv);
+	atomic_fetch_sub(&nr_alive, 1);
+}
+
+void xen_put(struct hv *hv)
+{
+	if (atomic_fetch_sub(&hv->refs, 1) == 1)
+		free_hv(hv);
+}
+
+int xen_start_thread(struct hv *hv, void *(*run)(void *), void *arg)
+{
+	sigset_t all, old;
+	pthread_attr_t attr;
+	pthread_t thread;
+	int r;
+
+	pthread_attr_init(&attr);
+	pthread_attr_setdetachstate(&attr, PTHREAD_CREATE_DETACHED);
+	sigfillset(&all);
+	pthread_sigmask(SIG_SETMASK, &all, &old);
+	xen_get(hv);
+	r = pthread_create(&thread, &attr, run, arg);
+	pthread_sigmask(SIG_SETMASK, &old, NULL);
+	pthread_attr_destroy(&attr);
+	if (r != 0) /* the caller's own is left */
+		atomic_fetch_sub(&hv->refs, 1);
+	return -r;
+}
+
+/* ---- jobs ---- */
+
+void xen_jobs_add(struct xen_jobs *jobs, struct xen_job *job)
+{
+	job->next = NULL;
+	if (jobs->tail)
+		jobs->tail->next = job;
+	else
+		jobs->head = job;
+	jobs->tail = job;
+}
+
+struct xen_job *xen_jobs_take(struct xen_jobs *jobs)
+{
+	struct xen_job *job = jobs->head;
+
+	if (!job)
+		return NULL;
+	jobs->head = job->next;
+	if (!jobs->head)
+		jobs->tail = NULL;
+	return job;
+}
+
+void xen_answer(struct hv *hv, struct xen_job *job)
+{
+	hv_change_clear(&job->change);
+	hv_queue_push(&hv->queue, &job->item);
+}
+
+void xen_fail(struct hv_event *event, int error, const char *message)
+{
+	event->error = error;
+	free(event->message);
+	event->message = strdup(message);
+}
+
+struct domain *xen_find(struct hv *hv, const struct hv_uuid *uuid)
+{
+	struct domain *domain;
+
+	HASH_FIND(hh, hv->domains, uuid, sizeof(*uuid), domain);
+	return domain && domain->adopted && !domain->gone_at ? domain : NULL;
+}
+
+int xen_link_open(struct xen_link *link, const struct xen_calls *calls, uint64_t generation)
+{
+	int r;
+
+	if (link->generation != generation)
+		xen_link_close(link, calls);
+	link->generation = generation;
+	if (!link->xc)
+		link->xc = calls->interface_open();
+	if (!link->xc)
+		return -ENOTCONN;
+	r = link->store.xs ? 0 : store_open(&link->store, calls);
+	return r;
+}
+
+void xen_link_close(struct xen_link *link, const struct xen_calls *calls)
+{
+	store_close(&link->store);
+	if (link->xc)
+		calls->interface_close(link->xc);
+	link->xc = NULL;
+}
+
+/* ---- open and close ---- */
+
+static bool handles(const char *uri)
+{
+	return uri && !strcasecmp(uri, HV_XEN_URI);
+}
+
+static int new_hv(const struct xen_calls *calls, const struct hv_params *params, struct hv **ret_hv)
+{
+	struct hv *hv = calloc(1, sizeof(*hv));
+	pthread_condattr_t attr;
+	int r;
+
+	if (!hv)
+		return -ENOMEM;
+	hv->calls = calls;
+	hv->dom0_min = params->dom0_min;
+	hv->wake_fd = -1;
+	r = hv_queue_init(&hv->queue);
+	if (r < 0) {
+		free(hv);
+		return r;
+	}
+	pthread_mutex_init(&hv->telling, NULL);
+	pthread_mutex_init(&hv->lock, NULL);
+	pthread_condattr_init(&attr);
+	pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
+	pthread_cond_init(&hv->worker_cond, &attr);
+	pthread_condattr_destroy(&attr);
+	atomic_init(&hv->refs, 1);
+	atomic_fetch_add(&nr_alive, 1);
+	hv->infos = calloc(XEN_BATCH, sizeof(*hv->infos));
+	hv->submit_infos = calloc(XEN_BATCH, sizeof(*hv->submit_infos));
+	hv->watched = calloc(XEN_DOMAINS_MAX, sizeof(*hv->watched));
+	hv->by_domid = calloc(XEN_DOMAINS_MAX, sizeof(struct domain *));
+	hv->wake_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+	if (!hv->infos || !hv->submit_infos || !hv->by_domid || !hv->watched || hv->wake_fd < 0) {
+		r = hv->wake_fd < 0 ? -errno : -ENOMEM;
+		xen_put(hv);
+		return r < 0 ? r : -EIO;
+	}
+	*ret_hv = hv;
+	return 0;
+}
+
+static void close_hv(struct hv *hv)
+{
+	if (!hv)
+		return;
+	pthread_mutex_lock(&hv->lock);
+	hv->stopping = true;
+	hv->connected = false;
+	pthread_cond_broadcast(&hv->worker_cond);
+	xen_wake(hv);
+	pthread_mutex_unlock(&hv->lock);
+	xen_put(hv);
+}
+
+int hv_xen_open_with(
+	const struct xen_calls *calls, const struct hv_params *params, struct hv **ret_hv)
+{
+	struct hv *hv = NULL;
+	int r;
+
+	if (!handles(params->uri))
+		return -EINVAL;
+	r = new_hv(calls, params, &hv);
+	if (r < 0)
+		return r;
+	r = xen_start_thread(hv, xen_control_thread, hv);
+	if (r < 0) {
+		close_hv(hv);
+		return r;
+	}
+	*ret_hv = hv;
+	return 0;
+}
+
+static int open_hv(const struct hv_params *params, struct hv **ret_hv)
+{
+	return hv_xen_open_with(&xen_calls, params, ret_hv);
+}
+
+/* ---- what hypercalls alone answer: they do not block ---- */
+
+/* Lock held. Not tried over and over where the control thread has found none. */
+static xc_interface *own_interface(struct hv *hv)
+{
+	if (!hv->xc && hv->connected)
+		hv->xc = hv->calls->interface_open();
+	return hv->xc;
+}
+
+/* Lock held. */
+static void put_process(struct hv_process *process, const struct domain *domain)
+{
+	*process = (struct hv_process){
+		.uuid = domain->uuid,
+		.known = true,
+		.swap_known = true, /* nobody swaps a guest out behind its back */
+		.resident = domain_actual_kib(domain) * 1024,
+		.overhead = domain_overhead_kib(domain) * 1024,
+		.started = domain->creation,
+	};
+}
+
+int xen_for_each_info(struct hv *hv, xc_interface *xc, xc_domaininfo_t *infos,
+	void (*fn)(struct hv *hv, const xc_domaininfo_t *info))
+{
+	uint32_t first = 0;
+	int nr = XEN_BATCH;
+
+	/* Domids only grow from batch to batch, so this ends. */
+	while (nr == XEN_BATCH && first < XEN_DOMAINS_MAX) {
+		pthread_mutex_unlock(&hv->lock);
+		nr = hv->calls->domain_getinfolist(xc, first, XEN_BATCH, infos);
+		pthread_mutex_lock(&hv->lock);
+		if (nr < 0)
+			return -ENOTCONN;
+		for (int i = 0; i < nr; i++)
+			if (infos[i].domain < XEN_DOMAINS_MAX)
+				fn(hv, &infos[i]);
+		if (nr > 0)
+			first = infos[nr - 1].domain + UINT32_C(1);
+	}
+	return 0;
+}
+
+static void look_again(struct hv *hv, const xc_domaininfo_t *info)
+{
+	struct domain *domain = hv->by_domid[info->domain];
+
+	if (domain && !memcmp(domain->handle, info->handle, sizeof(domain->handle)))
+		domain_look(domain, xen_now(), info, hv->calls->times.rest);
+}
+
+static void read_processes(struct hv *hv, struct hv_event *event)
+{
+	struct domain *domain, *next;
+	size_t nr = 0;
+
+	pthread_mutex_lock(&hv->lock);
+	if (!own_interface(hv) || xen_for_each_info(hv, hv->xc, hv->submit_infos, look_again) < 0)
+		event->error = -ENOTCONN;
+	event->process.vms = calloc(HASH_COUNT(hv->domains) + 1, sizeof(*event->process.vms));
+	if (!event->process.vms && event->error == 0)
+		event->error = -ENOMEM;
+	HASH_ITER (hh, hv->domains, domain, next)
+		if (event->process.vms && domain->adopted && !domain->gone_at)
+			put_process(&event->process.vms[nr++], domain);
+	event->process.nr = nr;
+	pthread_mutex_unlock(&hv->lock);
+}
+
+/* What is claimed for a domain that is being built is nobody else's. */
+static void read_host(struct hv *hv, struct hv_event *event)
+{
+	xc_physinfo_t info;
+	xc_interface *xc;
+
+	memset(&info, 0, sizeof(info));
+	pthread_mutex_lock(&hv->lock);
+	xc = own_interface(hv);
+	pthread_mutex_unlock(&hv->lock);
+	if (!xc || hv->calls->physinfo(xc, &info) < 0) {
+		xen_fail(event, -ENOTCONN, "the hypervisor does not tell its memory");
+		return;
+	}
+	event->host = (struct hv_host){
+		.known = true,
+		.total = info.total_pages * PAGE_BYTES,
+		.available = info.free_pages > info.outstanding_pages
+				     ? (info.free_pages - info.outstanding_pages) * PAGE_BYTES
+				     : 0,
+	};
+}
+
+/* ---- calls and events ---- */
+
+static int fd(struct hv *hv)
+{
+	return hv->queue.fd;
+}
+
+/* Lock held. */
+static int enqueue(struct hv *hv, struct xen_job *job)
+{
+	enum hv_call_type type = job->call.type;
+	int r;
+
+	if (hv->nr_waiting >= XEN_WAITING_MAX)
+		return -EAGAIN;
+	if (type == HV_LIST || type == HV_INFO) {
+		xen_jobs_add(&hv->listing, job);
+		xen_wake(hv);
+		hv->nr_waiting++;
+		return 0;
+	}
+	if (xen_workers_hung(hv, xen_now()) >= HV_MAX_HUNG)
+		return -EAGAIN;
+	r = xen_workers_start(hv);
+	if (r < 0)
+		return r;
+	/* Memory that is needed now does not wait for statistics. */
+	xen_jobs_add(type == HV_TARGET ? &hv->urgent : &hv->normal, job);
+	pthread_cond_signal(&hv->worker_cond);
+	hv->nr_waiting++;
+	return 0;
+}
+
+static int make_job(const struct hv_call *call, struct xen_job **ret_job)
+{
+	struct xen_job *job = calloc(1, sizeof(*job));
+	int r;
+
+	if (!job)
+		return -ENOMEM;
+	job->call = *call;
+	if (call->type == HV_KNOBS) {
+		r = hv_change_copy(call->change, &job->change);
+		if (r < 0) {
+			free(job);
+			return r;
+		}
+		job->call.change = &job->change;
+	}
+	job->item.event.type = hv_answer_of(call->type);
+	job->item.event.token = call->token;
+	job->item.event.uuid = call->uuid;
+	*ret_job = job;
+	return 0;
+}
+
+static int submit(struct hv *hv, const struct hv_call *call)
+{
+	struct xen_job *job;
+	bool connected;
+	int r;
+
+	if (hv_answer_of(call->type) == HV_EVENT_NONE || (call->type == HV_KNOBS && !call->change))
+		return -EINVAL;
+	r = make_job(call, &job);
+	if (r < 0)
+		return r;
+	if (call->type == HV_PROCESS || call->type == HV_HOST) {
+		if (call->type == HV_PROCESS)
+			read_processes(hv, &job->item.event);
+		else
+			read_host(hv, &job->item.event);
+		xen_answer(hv, job);
+		return 0;
+	}
+	pthread_mutex_lock(&hv->lock);
+	connected = hv->connected;
+	if (connected)
+		r = enqueue(hv, job);
+	pthread_mutex_unlock(&hv->lock);
+	if (r < 0) {
+		hv_change_clear(&job->change);
+		free(job);
+	} else if (!connected) {
+		xen_fail(&job->item.event, -ENOTCONN, "not connected to xenstored");
+		xen_answer(hv, job);
+	}
+	return r;
+}
+
+static int next(struct hv *hv, struct hv_event *ret_event)
+{
+	return hv_queue_take(&hv->queue, ret_event);
+}
+
+const struct hv_backend hv_xen = {
+	.name = "xen",
+	.loosens = false, /* a target is memory at once */
+	.granule = PAGE_BYTES,
+	.silent = true,
+	.host_apart = true,
+	.handles = handles,
+	.open = open_hv,
+	.close = close_hv,
+	.fd = fd,
+	.submit = submit,
+	.next = next,
+};

@@ -1,0 +1,124 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/*
+ * The init of the Xen lab's guests: obeys what dom0 writes into lab/cmd below the domain's path,
+ * and reports in lab/report, which dom0 made for it. Linked statically.
+ *
+ *   hog MIB    takes MIB of memory and keeps it     free    gives it back
+ *   off        ends the machine                     reboot  starts it anew
+ *
+ * The report is "SEQUENCE COMMAND free KIB hogs MIB".
+ */
+#include <fcntl.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/mount.h>
+#include <sys/reboot.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+#include <xenstore.h>
+
+#define PAGE ((size_t)4096)
+#define MIB  ((size_t)1 << 20)
+
+static pid_t hog_pid;
+static unsigned long hogs;
+
+static long free_kib(void)
+{
+	char text[256] = "";
+	const char *line;
+	int fd = open("/proc/meminfo", O_RDONLY);
+
+	if (fd < 0 || read(fd, text, sizeof(text) - 1) <= 0)
+		return -1;
+	close(fd);
+	line = strstr(text, "MemFree:");
+	return line ? atol(line + strlen("MemFree:")) : -1;
+}
+
+static void let_go(void)
+{
+	if (hog_pid > 0) {
+		kill(hog_pid, SIGKILL);
+		waitpid(hog_pid, NULL, 0);
+	}
+	hog_pid = 0;
+	hogs = 0;
+}
+
+/* In a process of its own: who dies when memory is out is that one. */
+static void hog(unsigned long mib)
+{
+	let_go();
+	hogs = mib;
+	hog_pid = fork();
+	if (hog_pid != 0)
+		return;
+	{
+		unsigned char *p = mmap(NULL, mib * MIB, PROT_READ | PROT_WRITE,
+			MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+
+		for (size_t i = 0; p != MAP_FAILED && i < mib * MIB; i += PAGE)
+			p[i] = 1;
+		for (;;)
+			pause();
+	}
+}
+
+static void obey(const char *command)
+{
+	unsigned long mib;
+
+	if (sscanf(command, "hog %lu", &mib) == 1)
+		hog(mib);
+	else if (!strcmp(command, "free"))
+		let_go();
+	else if (!strcmp(command, "off"))
+		reboot(RB_POWER_OFF);
+	else if (!strcmp(command, "reboot"))
+		reboot(RB_AUTOBOOT);
+}
+
+static void prepare(void)
+{
+	int fd;
+
+	mkdir("/proc", 0755);
+	mkdir("/dev", 0755);
+	mount("proc", "/proc", "proc", 0, NULL);
+	mount("dev", "/dev", "devtmpfs", 0, NULL);
+	fd = open("/dev/console", O_RDWR);
+	for (int i = 0; fd >= 0 && i < 3; i++)
+		dup2(fd, i);
+}
+
+int main(void)
+{
+	char last[64] = "";
+	struct xs_handle *xs;
+
+	prepare();
+	xs = xs_open(0);
+	for (unsigned long sequence = 0; xs; sequence++) {
+		char report[128];
+		unsigned int length;
+		char *command = xs_read(xs, XBT_NULL, "lab/cmd", &length);
+
+		if (command && *command && strcmp(command, last) != 0) {
+			snprintf(last, sizeof(last), "%s", command);
+			obey(command);
+		}
+		free(command);
+		snprintf(report, sizeof(report), "%lu %s free %ld hogs %lu", sequence,
+			*last ? last : "none", free_kib(), hogs);
+		xs_write(xs, XBT_NULL, "lab/report", report, (unsigned int)strlen(report));
+		usleep(200000);
+	}
+	printf("guest: no xenstore\n");
+	for (;;)
+		pause();
+}

@@ -1,0 +1,451 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/* The agent's core on a guest of the test's own, and the host's end of the channel to it. */
+#include <config.h>
+
+#include <check.h>
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "guest-agent/agent.h"
+#include "hv/agent_channel.h"
+#include "tests/unit/suite.h"
+
+#define MIB    (UINT64_C(1) << 20)
+#define SECOND UINT64_C(1000000)
+#define GROUPS 3
+
+static struct {
+	uint64_t now;
+	struct agent_guest guest;
+	struct agent_group groups[GROUPS];
+	uint64_t taken[GROUPS], largest; /* bytes that were reclaimed; the largest batch */
+	unsigned int batches, protected, unprotected, sent;
+	bool stuck; /* the kernel frees nothing */
+	bool hurts; /* what is reclaimed makes its group wait */
+	char last[PROTOCOL_MESSAGE_MAX + 2];
+} g;
+
+static struct agent agent;
+static struct agent_channel channel;
+
+static uint64_t test_now(void *ctx)
+{
+	return g.now;
+}
+
+static int test_guest(void *ctx, struct agent_guest *ret)
+{
+	*ret = g.guest;
+	return 0;
+}
+
+static size_t test_groups(void *ctx, struct agent_group *ret, size_t nr)
+{
+	memcpy(ret, g.groups, sizeof(g.groups));
+	return GROUPS;
+}
+
+static int test_reclaim(
+	void *ctx, const struct agent_group *group, uint64_t bytes, bool anon, uint64_t *ret_came)
+{
+	struct agent_group *own = &g.groups[group->id - 1];
+	uint64_t *list = anon ? &own->inactive_anon : &own->inactive_file;
+	uint64_t came = bytes < *list ? bytes : *list;
+
+	g.batches++;
+	g.now += 10000;
+	if (bytes > g.largest)
+		g.largest = bytes;
+	if (g.hurts)
+		own->psi_some_us += 50000;
+	if (g.stuck)
+		came = 0;
+	*list -= came;
+	g.guest.free += came;
+	g.taken[group->id - 1] += came;
+	*ret_came = came;
+	return 0;
+}
+
+static int test_protect(void *ctx, const struct agent_group *group, bool on)
+{
+	g.protected += on;
+	g.unprotected += !on;
+	return 0;
+}
+
+static int test_send(void *ctx, const char *text, size_t length)
+{
+	g.sent++;
+	memcpy(g.last, text, length);
+	g.last[length] = '\0';
+	agent_channel_input(&channel, g.now, text, length);
+	return 0;
+}
+
+static const struct agent_platform platform = {
+	.software = "test 1",
+	.can = PROTOCOL_CAN_ALL,
+	.now = test_now,
+	.guest = test_guest,
+	.groups = test_groups,
+	.reclaim = test_reclaim,
+	.protect = test_protect,
+	.send = test_send,
+};
+
+/* hot reads its file again and again; stream and old have read once what nobody reads again. */
+static void setup(void)
+{
+	char text[PROTOCOL_MESSAGE_MAX + 3];
+	size_t length;
+
+	memset(&g, 0, sizeof(g));
+	memset(&channel, 0, sizeof(channel));
+	g.now = 10 * SECOND;
+	g.guest = (struct agent_guest){ .total = 1024 * MIB,
+		.free = 300 * MIB,
+		.available = 700 * MIB,
+		.active_file = 100 * MIB,
+		.inactive_file = 420 * MIB,
+		.active_anon = 100 * MIB };
+	g.groups[0] = (struct agent_group){ .id = 1, .name = "hot", .current = 120 * MIB };
+	g.groups[0].active_file = 100 * MIB;
+	g.groups[0].inactive_file = 20 * MIB;
+	g.groups[1] = (struct agent_group){ .id = 2, .name = "stream", .current = 300 * MIB };
+	g.groups[1].inactive_file = 300 * MIB;
+	g.groups[2] = (struct agent_group){ .id = 3, .name = "old", .current = 100 * MIB };
+	g.groups[2].inactive_file = 100 * MIB;
+	agent_start(&agent, &platform, NULL);
+	length = agent_channel_open(&channel, text);
+	agent_input(&agent, text, length);
+}
+
+static uint64_t step(void)
+{
+	return agent_step(&agent);
+}
+
+static void ask(uint64_t bytes, bool active, bool anon)
+{
+	struct hv_call call = { .type = HV_RECLAIM,
+		.bytes = bytes,
+		.deadline_ms = 1000,
+		.active = active,
+		.anon = anon };
+	char text[PROTOCOL_MESSAGE_MAX + 2];
+	size_t length;
+
+	ck_assert_int_eq(agent_channel_reclaim(&channel, g.now, &call, text, &length), 0);
+	agent_input(&agent, text, length);
+}
+
+static void run(void)
+{
+	for (int i = 0; i < 1000 && agent.request.id; i++)
+		step();
+	ck_assert_uint_eq(agent.request.id, 0);
+}
+
+static uint64_t answer(void)
+{
+	uint64_t came = 0;
+	int error = -1;
+
+	ck_assert(agent_channel_answer(&channel, g.now, &error, &came));
+	ck_assert_int_eq(error, 0);
+	return came;
+}
+
+START_TEST(host_and_agent_greet_and_a_report_follows_at_once)
+{
+	ck_assert(channel.agent.connected);
+	ck_assert(channel.agent.reclaims);
+	ck_assert_str_eq(channel.agent.software, "test 1");
+	step();
+	ck_assert(channel.agent.known & HV_AGENT_LISTS);
+	ck_assert_uint_eq(channel.agent.lists.active_file, 100 * MIB);
+	ck_assert_uint_eq(channel.agent.free, 300 * MIB);
+	ck_assert_uint_eq(channel.agent.faults, 0);
+}
+END_TEST
+
+START_TEST(inactive_pages_of_who_has_many_go_and_the_hot_group_keeps_all)
+{
+	step();
+	ask(256 * MIB, false, false);
+	run();
+	ck_assert_uint_eq(g.taken[0], 0);
+	ck_assert_uint_eq(answer(), 256 * MIB);
+	ck_assert_uint_eq(g.taken[1] + g.taken[2], 256 * MIB);
+	ck_assert_uint_gt(g.protected, 0);
+}
+END_TEST
+
+START_TEST(batches_are_at_most_a_quarter_of_what_remains)
+{
+	step();
+	ask(64 * MIB, false, false);
+	run();
+	ck_assert_uint_le(g.largest, 16 * MIB);
+	ck_assert_uint_gt(g.batches, 8);
+}
+END_TEST
+
+START_TEST(active_pages_are_taken_only_where_the_host_says_so)
+{
+	step();
+	ask(500 * MIB, false, false);
+	run();
+	ck_assert_uint_eq(answer(), 400 * MIB);
+	ck_assert_uint_eq(g.taken[0], 0);
+	ck_assert_ptr_nonnull(strstr(g.last, "nothing is inactive"));
+	ask(16 * MIB, true, false);
+	run();
+	ck_assert_uint_gt(g.taken[0], 0);
+}
+END_TEST
+
+START_TEST(anonymous_pages_go_only_where_they_may_and_as_far_as_there_is_swap)
+{
+	g.groups[1].inactive_file = g.groups[2].inactive_file = 0;
+	g.groups[2].inactive_anon = 200 * MIB;
+	g.guest.swap_free = 48 * MIB;
+	step();
+	ask(64 * MIB, false, false);
+	run();
+	ck_assert_uint_eq(answer(), 0);
+	ask(24 * MIB, false, true);
+	run();
+	ck_assert_uint_eq(answer(), 24 * MIB);
+}
+END_TEST
+
+START_TEST(sixteen_empty_batches_in_all_and_no_more)
+{
+	g.stuck = true;
+	step();
+	ask(64 * MIB, false, false);
+	run();
+	ck_assert_uint_eq(g.batches, BATCH_RETRIES);
+	ck_assert_uint_eq(answer(), 0);
+}
+END_TEST
+
+START_TEST(group_that_waits_for_memory_ends_it_at_once)
+{
+	g.hurts = true;
+	step();
+	ask(128 * MIB, false, false);
+	run();
+	ck_assert_uint_eq(g.batches, 1);
+	ck_assert_ptr_nonnull(strstr(g.last, "waits for memory"));
+}
+END_TEST
+
+START_TEST(told_to_stop_it_stops_and_tells_what_came)
+{
+	char text[64];
+
+	step();
+	ask(128 * MIB, false, false);
+	step();
+	snprintf(text, sizeof(text), "{\"type\":\"stop\",\"id\":%u}\n", 1);
+	agent_input(&agent, text, strlen(text));
+	run();
+	ck_assert_uint_eq(g.batches, 1);
+	ck_assert_uint_eq(answer(), g.largest);
+}
+END_TEST
+
+START_TEST(deadline_ends_it)
+{
+	step();
+	ask(400 * MIB, false, false);
+	step();
+	g.now += 2 * SECOND;
+	run();
+	ck_assert_uint_eq(g.batches, 1);
+}
+END_TEST
+
+START_TEST(protection_is_put_back_some_time_after_the_request_and_at_the_end)
+{
+	step();
+	ask(16 * MIB, false, false);
+	run();
+	ck_assert_uint_eq(g.protected, 1);
+	ck_assert_uint_eq(g.unprotected, 0);
+	g.now += AGENT_PROTECT_US;
+	step();
+	ck_assert_uint_eq(g.unprotected, 1);
+}
+END_TEST
+
+START_TEST(reports_are_rare_at_rest_and_come_at_once_under_pressure)
+{
+	unsigned int sent;
+
+	step();
+	sent = g.sent;
+	for (int i = 0; i < 9; i++) {
+		g.now += SECOND;
+		step();
+	}
+	ck_assert_uint_eq(g.sent - sent, 3);
+	g.now += AGENT_PRESSURE_US;
+	agent_pressure(&agent);
+	sent = g.sent;
+	step();
+	ck_assert_uint_eq(g.sent - sent, 1);
+}
+END_TEST
+
+START_TEST(looping_stream_is_not_hurt_and_squeezed_group_asks)
+{
+	step();
+	g.now += SECOND;
+	g.groups[1].refaults += 200 * MIB; /* read again, and never was active */
+	g.groups[1].psi_some_us += 300000;
+	g.guest.refaults += 200 * MIB;
+	step();
+	ck_assert_uint_eq(channel.agent.need, 0);
+	ck_assert_uint_eq(channel.agent.refaults, 200 * MIB);
+	g.now += SECOND;
+	g.groups[0].restores += 30 * MIB;
+	g.groups[0].psi_some_us += 300000;
+	step();
+	ck_assert_uint_eq(channel.agent.need, 30 * MIB);
+}
+END_TEST
+
+START_TEST(nonsense_from_the_host_is_answered_and_changes_nothing)
+{
+	static const char bad[] = "nonsense\n{\"type\":\"dance\"}\n{\"type\":\"report\"}\n";
+
+	agent_input(&agent, bad, sizeof(bad) - 1);
+	ck_assert_uint_eq(agent.request.id, 0);
+	ck_assert_ptr_nonnull(strstr(g.last, "error"));
+	ck_assert_uint_eq(channel.agent.faults, 3);
+}
+END_TEST
+
+/* ---- a hostile guest ---- */
+
+static void from_guest(const char *text)
+{
+	agent_channel_input(&channel, g.now, text, strlen(text));
+}
+
+START_TEST(answer_with_another_id_counts_for_nothing_and_is_a_fault)
+{
+	uint64_t came;
+	int error;
+
+	step();
+	ask(MIB, false, false);
+	from_guest("{\"type\":\"done\",\"id\":99,\"bytes\":1048576}\n");
+	ck_assert(!agent_channel_answer(&channel, g.now, &error, &came));
+	ck_assert_uint_eq(channel.agent.faults, 1);
+	ck_assert_str_eq(channel.agent.fault, "answers what was not asked");
+	ck_assert(agent_channel_answer(&channel, g.now + 10 * SECOND, &error, &came));
+	ck_assert_int_eq(error, -ETIMEDOUT);
+}
+END_TEST
+
+START_TEST(thousand_reports_a_second_are_read_at_the_rate_that_is_allowed)
+{
+	uint64_t again, read = 0;
+
+	g.now += SECOND;
+	for (int i = 0; i < 1000; i++) {
+		if (agent_channel_room(&channel, g.now, &again) == 0)
+			break;
+		from_guest("{\"type\":\"report\",\"floor\":1}\n");
+		read++;
+	}
+	ck_assert_uint_eq(read, AGENT_CHANNEL_MESSAGES);
+	ck_assert_uint_eq(again, g.now + SECOND);
+	ck_assert_uint_eq(channel.agent.faults, 1);
+	g.now = again;
+	ck_assert_uint_gt(agent_channel_room(&channel, g.now, &again), 0);
+}
+END_TEST
+
+START_TEST(noise_without_end_is_bounded_in_bytes_a_second)
+{
+	char noise[4096];
+	uint64_t again, read = 0;
+	size_t room;
+
+	memset(noise, '9', sizeof(noise));
+	g.now += SECOND;
+	while ((room = agent_channel_room(&channel, g.now, &again))) {
+		room = room < sizeof(noise) ? room : sizeof(noise);
+		agent_channel_input(&channel, g.now, noise, room);
+		read += room;
+		ck_assert_uint_le(read, AGENT_CHANNEL_BYTES);
+	}
+	ck_assert_uint_eq(read, AGENT_CHANNEL_BYTES);
+	g.now += SECOND;
+	from_guest("\n");
+	ck_assert_uint_eq(channel.agent.faults, 2); /* the flood, and the line */
+	from_guest("{\"type\":\"report\",\"floor\":4096}\n");
+	ck_assert_uint_eq(channel.agent.floor, 4096);
+}
+END_TEST
+
+START_TEST(impossible_figures_are_refused_and_the_last_good_report_stays)
+{
+	step();
+	from_guest("{\"type\":\"report\",\"active_file\":-1}\n");
+	from_guest("{\"type\":\"report\",\"active_file\":9223372036854775808}\n");
+	ck_assert_uint_eq(channel.agent.faults, 2);
+	ck_assert_str_eq(channel.agent.fault, "active_file");
+	ck_assert_uint_eq(channel.agent.lists.active_file, 100 * MIB);
+}
+END_TEST
+
+START_TEST(request_that_is_out_fails_when_the_guest_goes)
+{
+	uint64_t came;
+	int error;
+
+	step();
+	ask(MIB, false, false);
+	agent_channel_close(&channel);
+	ck_assert(agent_channel_answer(&channel, g.now, &error, &came));
+	ck_assert_int_eq(error, -ENOTCONN);
+	ck_assert(!channel.agent.connected);
+}
+END_TEST
+
+int main(void)
+{
+	Suite *suite = suite_create("agent");
+	TCase *tc = tcase_create("agent");
+
+	tcase_add_checked_fixture(tc, setup, NULL);
+	tcase_add_test(tc, host_and_agent_greet_and_a_report_follows_at_once);
+	tcase_add_test(tc, inactive_pages_of_who_has_many_go_and_the_hot_group_keeps_all);
+	tcase_add_test(tc, batches_are_at_most_a_quarter_of_what_remains);
+	tcase_add_test(tc, active_pages_are_taken_only_where_the_host_says_so);
+	tcase_add_test(tc, anonymous_pages_go_only_where_they_may_and_as_far_as_there_is_swap);
+	tcase_add_test(tc, sixteen_empty_batches_in_all_and_no_more);
+	tcase_add_test(tc, group_that_waits_for_memory_ends_it_at_once);
+	tcase_add_test(tc, told_to_stop_it_stops_and_tells_what_came);
+	tcase_add_test(tc, deadline_ends_it);
+	tcase_add_test(tc, protection_is_put_back_some_time_after_the_request_and_at_the_end);
+	tcase_add_test(tc, reports_are_rare_at_rest_and_come_at_once_under_pressure);
+	tcase_add_test(tc, looping_stream_is_not_hurt_and_squeezed_group_asks);
+	tcase_add_test(tc, nonsense_from_the_host_is_answered_and_changes_nothing);
+	tcase_add_test(tc, answer_with_another_id_counts_for_nothing_and_is_a_fault);
+	tcase_add_test(tc, thousand_reports_a_second_are_read_at_the_rate_that_is_allowed);
+	tcase_add_test(tc, noise_without_end_is_bounded_in_bytes_a_second);
+	tcase_add_test(tc, impossible_figures_are_refused_and_the_last_good_report_stays);
+	tcase_add_test(tc, request_that_is_out_fails_when_the_guest_goes);
+	suite_add_tcase(suite, tc);
+	return suite_run(suite);
+}

@@ -1,0 +1,880 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/*
+ * The Xen backend beyond its contract: what it does about a domain by and by (pure, domain.h), and
+ * what others do to it, on a Xen of the tests' own. Names that begin with a BR number are field
+ * cases.
+ */
+#include <config.h>
+
+#include <check.h>
+#include <errno.h>
+#include <inttypes.h>
+#include <poll.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "hv/xen/domain.h"
+#include "hv/xen/store.h"
+#include "hv/xen/xen.h"
+#include "tests/unit/fake_xen.h"
+#include "tests/unit/suite.h"
+
+#define MIB   UINT64_C(1048576)
+#define SEC   UINT64_C(1000000)
+#define GUEST (512 * UINT64_C(1024)) /* KiB */
+
+/* Only a test that fails waits so long. */
+#define PATIENCE_MS 20000
+
+static const struct xen_times times = {
+	.rest = SEC, .nudge_first = 2 * SEC, .nudge_most = 16 * SEC
+};
+
+/* ---- one domain ---- */
+
+static xc_domaininfo_t info_of(uint64_t tot_kib, uint64_t max_kib)
+{
+	xc_domaininfo_t info;
+
+	memset(&info, 0, sizeof(info));
+	info.flags = XEN_DOMINF_running;
+	info.cpu_time = 1;
+	info.tot_pages = tot_kib / DOMAIN_PAGE_KIB;
+	info.max_pages = max_kib / DOMAIN_PAGE_KIB;
+	return info;
+}
+
+static void look(struct domain *d, uint64_t now, uint64_t tot_kib, uint64_t max_kib)
+{
+	xc_domaininfo_t info = info_of(tot_kib, max_kib);
+
+	domain_look(d, now, &info, times.rest);
+}
+
+/* Adopted at that size, its driver seen. */
+static struct domain adopted(uint64_t target_kib, uint64_t tot_kib, uint64_t max_kib)
+{
+	struct domain d = { .static_max_kib = target_kib, .driver = true };
+
+	domain_told(&d, target_kib);
+	look(&d, 1, tot_kib, max_kib);
+	look(&d, 1 + 2 * SEC, tot_kib, max_kib);
+	return d;
+}
+
+static enum domain_deed due(struct domain *d, uint64_t now, uint64_t *ret_kib)
+{
+	enum domain_deed deed = domain_due(d, now, &times, ret_kib);
+
+	if (deed != DOMAIN_NOTHING)
+		domain_wrote(d, now, &times, deed, *ret_kib);
+	return deed;
+}
+
+START_TEST(BR_63_what_the_toolstack_adds_is_no_memory_of_the_guest_and_no_reason_to_be_stuck)
+{
+	struct domain d = adopted(524288, 524288 + 1024, 524288 + 1024);
+	uint64_t kib;
+
+	ck_assert_uint_eq(domain_actual_kib(&d), 524288);
+	ck_assert_uint_eq(domain_overhead_kib(&d), 1024);
+	ck_assert_uint_eq(domain_max_kib(&d, 524288), 524288 + 1024);
+	domain_set(&d, 4 * SEC, 524288, &times);
+	ck_assert_int_eq(due(&d, 100 * SEC, &kib), DOMAIN_NOTHING);
+	/* Short by less than counts. */
+	look(&d, 101 * SEC, 524288 + 1024 - 900, 524288 + 1024);
+	ck_assert_int_eq(due(&d, 200 * SEC, &kib), DOMAIN_NOTHING);
+}
+END_TEST
+
+START_TEST(BR_133_a_shim_s_memory_stays_over_every_target)
+{
+	struct domain d = { .static_max_kib = 4194304, .base_kib = 69632, .driver = true };
+
+	domain_told(&d, 4194304);
+	look(&d, 1, 4194304 + 69632, 4194304); /* capped without it */
+	ck_assert_uint_eq(domain_max_kib(&d, 4194304), 4263936);
+	ck_assert_uint_eq(domain_actual_kib(&d), 4194304);
+}
+END_TEST
+
+START_TEST(an_offset_is_learned_where_it_rests_near_its_target_only)
+{
+	struct domain d = { .static_max_kib = GUEST };
+
+	domain_told(&d, GUEST);
+	look(&d, 1, GUEST - 100 * 1024, GUEST + 1024); /* on its way */
+	look(&d, 5 * SEC, GUEST - 100 * 1024, GUEST + 1024);
+	ck_assert(!d.offset_known);
+	look(&d, 6 * SEC, GUEST + 64, GUEST + 1024);
+	ck_assert(!d.offset_known); /* it has not rested */
+	look(&d, 8 * SEC, GUEST + 64, GUEST + 1024);
+	ck_assert(d.offset_known && d.offset_kib == 64);
+}
+END_TEST
+
+START_TEST(BR_64_nobody_is_told_anything_but_one_page_before_its_driver_is_seen)
+{
+	struct domain d = { .static_max_kib = GUEST };
+	uint64_t kib;
+
+	domain_told(&d, GUEST);
+	look(&d, 1, GUEST, GUEST + 1024);
+	ck_assert_int_eq(due(&d, 10 * SEC, &kib), DOMAIN_NOTHING); /* nobody asked for it */
+	d.period_s = 1;
+	ck_assert_int_eq(due(&d, 11 * SEC, &kib), DOMAIN_PROBE);
+	ck_assert_uint_eq(kib, GUEST - 4);
+	for (uint64_t now = 12; now < 40; now++) {
+		look(&d, now * SEC, GUEST, GUEST + 1024);
+		ck_assert_int_eq(due(&d, now * SEC, &kib), DOMAIN_NOTHING);
+		ck_assert(!d.driver);
+	}
+	/* At 40 s its driver comes, and does what stands there. */
+	look(&d, 40 * SEC, GUEST - 4, GUEST + 1024);
+	ck_assert(d.driver);
+	ck_assert_int_eq(due(&d, 40 * SEC, &kib), DOMAIN_CLEAR);
+	ck_assert_uint_eq(kib, GUEST);
+	look(&d, 41 * SEC, GUEST, GUEST + 1024);
+	ck_assert_int_eq(due(&d, 60 * SEC, &kib), DOMAIN_NOTHING);
+}
+END_TEST
+
+START_TEST(what_a_guest_frees_while_it_boots_is_no_driver)
+{
+	struct domain d = { .static_max_kib = GUEST, .period_s = 1 };
+	uint64_t kib;
+
+	domain_told(&d, GUEST);
+	look(&d, 1, GUEST, GUEST + 1024);
+	ck_assert_int_eq(due(&d, 2, &kib), DOMAIN_PROBE);
+	look(&d, SEC, GUEST - 2048, GUEST + 1024);
+	ck_assert(!d.driver);
+	look(&d, 2 * SEC, GUEST - 2048 - 4, GUEST + 1024);
+	ck_assert(d.driver);
+}
+END_TEST
+
+START_TEST(a_guest_that_was_on_its_way_when_it_was_told_one_page_is_told_again_at_rest)
+{
+	struct domain d = { .static_max_kib = GUEST, .period_s = 1 };
+	uint64_t kib;
+
+	domain_told(&d, GUEST / 2);
+	look(&d, 1, GUEST, GUEST + 1024);
+	ck_assert_int_eq(due(&d, 2, &kib), DOMAIN_PROBE);
+	look(&d, 1 * SEC, GUEST / 2 + 4096, GUEST + 1024);
+	look(&d, 2 * SEC, GUEST / 2 - 4, GUEST + 1024); /* all of it in one go */
+	ck_assert(!d.driver);
+	ck_assert_int_eq(due(&d, 2 * SEC - 1, &kib), DOMAIN_NOTHING); /* a time from before */
+	ck_assert_int_eq(due(&d, 2 * SEC, &kib), DOMAIN_NOTHING);
+	ck_assert_int_eq(due(&d, 2 * SEC + times.rest - 1, &kib), DOMAIN_NOTHING);
+	ck_assert_int_eq(due(&d, 2 * SEC + times.rest, &kib), DOMAIN_PROBE);
+	ck_assert_uint_eq(kib, GUEST / 2);
+	ck_assert_int_eq(due(&d, 100 * SEC, &kib), DOMAIN_NOTHING);
+	look(&d, 101 * SEC, GUEST / 2, GUEST + 1024);
+	ck_assert(d.driver);
+}
+END_TEST
+
+START_TEST(a_guest_that_stands_where_one_page_less_would_bring_it_is_told_again_the_other_way)
+{
+	struct domain d = { .static_max_kib = GUEST, .period_s = 1 };
+	uint64_t kib;
+
+	domain_told(&d, GUEST);
+	look(&d, 1, GUEST, GUEST + 1024);
+	ck_assert_int_eq(due(&d, 10 * SEC, &kib), DOMAIN_PROBE);
+	domain_set(&d, 11 * SEC, GUEST, &times);
+	look(&d, 11 * SEC, GUEST - 4, GUEST + 1024); /* for the page before */
+	ck_assert(!d.driver);
+	ck_assert_int_eq(due(&d, 11 * SEC, &kib), DOMAIN_PROBE);
+	ck_assert_uint_eq(kib, GUEST - 4);
+	ck_assert_int_eq(due(&d, 12 * SEC - 1, &kib), DOMAIN_NOTHING);
+	ck_assert_int_eq(due(&d, 12 * SEC, &kib), DOMAIN_PROBE);
+	ck_assert_uint_eq(kib, GUEST);
+	ck_assert_int_eq(due(&d, 100 * SEC, &kib), DOMAIN_NOTHING);
+	look(&d, 101 * SEC, GUEST, GUEST + 1024);
+	ck_assert(d.driver);
+}
+END_TEST
+
+START_TEST(BR_71_a_guest_that_is_populated_on_demand_is_never_told_less_before_its_driver)
+{
+	struct domain d = { .static_max_kib = 4000 * 1024, .period_s = 1 };
+	xc_domaininfo_t info = info_of(400 * 1024, 401 * 1024);
+	uint64_t kib;
+
+	info.flags |= XEN_DOMINF_hvm_guest;
+	domain_told(&d, 400 * 1024);
+	domain_look(&d, 1, &info, times.rest);
+	ck_assert_int_eq(due(&d, SEC, &kib), DOMAIN_PROBE);
+	ck_assert_uint_eq(kib, 400 * 1024 + 4);
+	/* Nor when it moved for another reason, and is told its own target again. */
+	info.tot_pages += 1024;
+	domain_look(&d, 2 * SEC, &info, times.rest);
+	ck_assert_int_eq(due(&d, 3 * SEC, &kib), DOMAIN_PROBE);
+	ck_assert_uint_eq(kib, 400 * 1024);
+	info.tot_pages--;
+	domain_look(&d, 4 * SEC, &info, times.rest);
+	ck_assert(d.driver);
+}
+END_TEST
+
+START_TEST(BR_68_a_cap_is_never_below_what_the_guest_has_and_comes_after_it_gave)
+{
+	struct domain d = adopted(434444, 434444, 434444 + 1024);
+	uint64_t kib;
+
+	domain_set(&d, 4 * SEC, 406452, &times);
+	ck_assert_int_eq(due(&d, 4 * SEC, &kib), DOMAIN_NOTHING);
+	look(&d, 5 * SEC, 423860, 434444 + 1024); /* half of the way */
+	ck_assert_int_eq(due(&d, 5 * SEC, &kib), DOMAIN_NOTHING);
+	look(&d, 6 * SEC, 406452, 434444 + 1024);
+	ck_assert_int_eq(due(&d, 6 * SEC, &kib), DOMAIN_MAX);
+	ck_assert_uint_eq(kib, 406452 + 1024);
+	look(&d, 7 * SEC, 406452, kib);
+	ck_assert_int_eq(due(&d, 9 * SEC, &kib), DOMAIN_NOTHING);
+	/* One that was found under too small a cap is given room for its target. */
+	look(&d, 10 * SEC, 406452, 406452);
+	ck_assert_int_eq(due(&d, 10 * SEC, &kib), DOMAIN_MAX);
+	ck_assert_uint_eq(kib, 406452 + 1024);
+}
+END_TEST
+
+START_TEST(BR_134_a_guest_that_stands_short_is_told_again_a_page_beside_with_pauses_that_double)
+{
+	struct domain d = adopted(GUEST, GUEST, GUEST + 1024);
+	uint64_t at[8], kib, now = 10 * SEC;
+	unsigned int nr = 0;
+
+	domain_set(&d, now, GUEST / 2, &times);
+	look(&d, now, GUEST - 4096, GUEST + 1024); /* stands */
+	for (uint64_t end = now + 100 * SEC; now < end && nr < 8; now += SEC / 4) {
+		if (due(&d, now, &kib) != DOMAIN_NUDGE)
+			continue;
+		/* Never twice the same, or it would do nothing. */
+		ck_assert_uint_eq(kib, nr % 2 ? GUEST / 2 : GUEST / 2 - 4);
+		at[nr++] = now;
+	}
+	ck_assert_uint_ge(nr, 7);
+	ck_assert_uint_eq(at[1] - at[0], 4 * SEC);
+	ck_assert_uint_eq(at[2] - at[1], 8 * SEC);
+	ck_assert_uint_eq(at[3] - at[2], 16 * SEC); /* the bound */
+	ck_assert_uint_eq(at[6] - at[5], 16 * SEC);
+	/* It moves: nobody disturbs it, and the next pause is short again. */
+	look(&d, now, GUEST - 8192, GUEST + 1024);
+	ck_assert_int_eq(due(&d, now, &kib), DOMAIN_NOTHING);
+	ck_assert_int_eq(due(&d, now + 2 * SEC, &kib), DOMAIN_NUDGE);
+}
+END_TEST
+
+START_TEST(BR_70_a_guest_that_moves_is_not_nudged_however_slow_it_is)
+{
+	struct domain d = adopted(5242880, 5242880, 5242880 + 1024);
+	uint64_t kib, tot = 5242880;
+
+	domain_set(&d, 10 * SEC, 3573436, &times);
+	for (uint64_t now = 11; now < 41; now++) {
+		tot -= 49112; /* 50 MB/s */
+		look(&d, now * SEC, tot, 5242880 + 1024);
+		ck_assert_int_eq(due(&d, now * SEC, &kib), DOMAIN_NOTHING);
+	}
+}
+END_TEST
+
+START_TEST(BR_78_nothing_is_written_for_a_paused_guest)
+{
+	struct domain d = adopted(GUEST, GUEST, GUEST + 1024);
+	xc_domaininfo_t info = info_of(GUEST, GUEST + 1024);
+	uint64_t kib;
+
+	domain_set(&d, 10 * SEC, GUEST / 2, &times);
+	info.flags = XEN_DOMINF_paused;
+	domain_look(&d, 11 * SEC, &info, times.rest);
+	ck_assert_int_eq(domain_state(&d), HV_PAUSED);
+	for (uint64_t now = 12; now < 200; now++)
+		ck_assert_int_eq(due(&d, now * SEC, &kib), DOMAIN_NOTHING);
+}
+END_TEST
+
+START_TEST(somebody_else_s_target_is_theirs_and_our_own_is_none)
+{
+	struct domain d = adopted(GUEST, GUEST, GUEST + 1024);
+	uint64_t kib;
+
+	domain_set(&d, 10 * SEC, GUEST / 2, &times);
+	ck_assert(!domain_told(&d, GUEST / 2));
+	look(&d, 11 * SEC, GUEST, GUEST + 1024);
+	ck_assert_int_eq(due(&d, 20 * SEC, &kib), DOMAIN_NUDGE);
+	ck_assert(!domain_told(&d, kib)); /* the nudge */
+	ck_assert(domain_told(&d, GUEST - 65536));
+	ck_assert_uint_eq(d.goal_kib, GUEST - 65536);
+}
+END_TEST
+
+/* ---- the backend ---- */
+
+static struct hv *hv;
+static struct fake_guest *web, *db;
+static uint64_t token;
+
+static void nap(long ms)
+{
+	nanosleep(&(struct timespec){ .tv_nsec = ms * 1000000 }, NULL);
+}
+
+static void setup(void)
+{
+	fake_xen_reset();
+	fake_xen_host(4096 * 1024, 1024 * 1024, 256 * 1024);
+	web = fake_xen_add("web", GUEST, GUEST);
+	db = fake_xen_add("db", GUEST, GUEST);
+	token = 0;
+}
+
+static void close_host(void)
+{
+	hv_xen.close(hv);
+	hv = NULL;
+	for (int i = 0; i < PATIENCE_MS && hv_xen_nr_alive() > 0; i++)
+		nap(1);
+	ck_assert_uint_eq(hv_xen_nr_alive(), 0);
+	ck_assert_uint_eq(fake_xen_nr_handles(), 0);
+}
+
+static void teardown(void)
+{
+	fake_xen_release();
+	close_host();
+}
+
+/* The next event of that type, others are dropped; token 0: any. */
+static struct hv_event wait_for(enum hv_event_type type, uint64_t wanted)
+{
+	struct pollfd fd = { .fd = hv_xen.fd(hv), .events = POLLIN };
+	struct hv_event event;
+
+	for (;;) {
+		while (hv_xen.next(hv, &event) == 0)
+			ck_assert_int_gt(poll(&fd, 1, PATIENCE_MS), 0);
+		if (event.type == type && (wanted == 0 || event.token == wanted))
+			return event;
+		hv_event_clear(&event);
+	}
+}
+
+static void open_host(uint64_t dom0_min)
+{
+	struct hv_params params = { .uri = HV_XEN_URI, .dom0_min = dom0_min };
+	struct hv_event event;
+
+	ck_assert_int_eq(hv_xen_open_with(&fake_xen_calls, &params, &hv), 0);
+	event = wait_for(HV_EVENT_UP, 0);
+	hv_event_clear(&event);
+}
+
+static struct hv_event ask(struct hv_call call)
+{
+	static const enum hv_event_type answers[] = { [HV_LIST] = HV_EVENT_LISTED,
+		[HV_INFO] = HV_EVENT_INFO,
+		[HV_STATS] = HV_EVENT_STATS,
+		[HV_PERIOD] = HV_EVENT_DONE,
+		[HV_TARGET] = HV_EVENT_DONE,
+		[HV_KNOBS] = HV_EVENT_DONE,
+		[HV_PROCESS] = HV_EVENT_PROCESS,
+		[HV_HOST] = HV_EVENT_HOST };
+
+	call.token = ++token;
+	ck_assert_int_eq(hv_xen.submit(hv, &call), 0);
+	return wait_for(answers[call.type], call.token);
+}
+
+static int target(struct fake_guest *g, uint64_t kib)
+{
+	struct hv_event event = ask((struct hv_call){ .type = HV_TARGET,
+		.uuid = fake_xen_uuid(g),
+		.target = kib * 1024,
+		.ceiling = GUEST * 1024 });
+	int error = event.error;
+
+	hv_event_clear(&event);
+	return error;
+}
+
+static size_t listed(void)
+{
+	struct hv_event event = ask((struct hv_call){ .type = HV_LIST });
+	size_t nr = event.listed.nr;
+
+	ck_assert_int_eq(event.error, 0);
+	hv_event_clear(&event);
+	return nr;
+}
+
+static struct hv_event describe(struct fake_guest *g)
+{
+	return ask((struct hv_call){ .type = HV_INFO, .uuid = fake_xen_uuid(g) });
+}
+
+static uint64_t number_at(struct fake_guest *g, const char *key)
+{
+	char path[STORE_PATH], text[256];
+
+	store_domain_path(path, g->domid, key);
+	return fake_xen_read(path, text) ? strtoull(text, NULL, 10) : 0;
+}
+
+static uint64_t kib_of(struct fake_guest *g, bool max)
+{
+	uint64_t kib;
+
+	fake_xen_lock();
+	kib = max ? g->max_kib : g->tot_kib;
+	fake_xen_unlock();
+	return kib;
+}
+
+static void until(struct fake_guest *g, bool max, uint64_t kib)
+{
+	for (int i = 0; i < PATIENCE_MS && kib_of(g, max) != kib; i++)
+		nap(1);
+	ck_assert_uint_eq(kib_of(g, max), kib);
+}
+
+START_TEST(the_pool_is_what_is_free_less_what_is_claimed)
+{
+	struct hv_event event;
+
+	open_host(0);
+	event = ask((struct hv_call){ .type = HV_HOST });
+	ck_assert(event.host.known);
+	ck_assert_uint_eq(event.host.total, 4096 * MIB);
+	ck_assert_uint_eq(event.host.available, 768 * MIB);
+	hv_event_clear(&event);
+}
+END_TEST
+
+START_TEST(a_cap_is_raised_before_a_target_and_lowered_after_it_was_reached)
+{
+	char text[64];
+
+	web->step_kib = 8192;
+	open_host(0);
+	ck_assert_int_eq(target(web, GUEST / 2), 0);
+	until(web, true, GUEST / 2 + 1024);
+	ck_assert_uint_eq(kib_of(web, false), GUEST / 2);
+	snprintf(text, sizeof(text), "target 1 %" PRIu64 ";max 1 %" PRIu64 ";", GUEST / 2,
+		GUEST / 2 + 1024);
+	ck_assert_str_eq(fake_xen_changes(), text);
+	fake_xen_forget_changes();
+	ck_assert_int_eq(target(web, GUEST), 0);
+	until(web, false, GUEST);
+	snprintf(
+		text, sizeof(text), "max 1 %" PRIu64 ";target 1 %" PRIu64 ";", GUEST + 1024, GUEST);
+	ck_assert_str_eq(fake_xen_changes(), text);
+}
+END_TEST
+
+START_TEST(BR_66_no_path_of_a_dead_domain_is_made_again)
+{
+	open_host(0);
+	fake_xen_destroy_before_write(web); /* between look and write */
+	ck_assert_int_eq(target(web, GUEST / 2), -ENOENT);
+	ck_assert_uint_eq(fake_xen_count("/local/domain/1"), 0);
+	ck_assert_uint_eq(fake_xen_count(STORE_ROOT), 0);
+	ck_assert_int_eq(target(web, GUEST / 2), -ENOENT);
+	ck_assert_uint_eq(fake_xen_count("/local/domain/1"), 0);
+	ck_assert_uint_eq(listed(), 1);
+}
+END_TEST
+
+START_TEST(a_domain_that_the_hypervisor_has_no_more_is_left_alone_though_its_path_is_there)
+{
+	open_host(0);
+	fake_xen_destroy(web, false);
+	ck_assert_int_eq(target(web, GUEST / 2), -ENOENT);
+	ck_assert_uint_eq(number_at(web, "memory/target"), GUEST);
+	ck_assert_uint_eq(listed(), 1);
+}
+END_TEST
+
+START_TEST(BR_72_dom0_is_off_limits_unless_it_has_a_minimum_and_then_keeps_that)
+{
+	static const uint8_t none[16];
+	struct fake_guest *dom0 = fake_xen_add("Domain-0", 2 * GUEST, 2 * GUEST);
+	struct hv_event event;
+	struct hv_uuid uuid = { .bytes = { 0 } };
+
+	fake_xen_lock();
+	dom0->domid = 0;
+	memcpy(dom0->uuid, none, sizeof(none));
+	fake_xen_unlock();
+	fake_xen_write("/local/domain/0/memory/target", "1048576");
+	fake_xen_write("/local/domain/0/memory/static-max", "1048576");
+	fake_xen_write("/local/domain/0/name", "Domain-0");
+	open_host(0);
+	ck_assert_uint_eq(listed(), 2);
+	close_host();
+	open_host(256 * MIB);
+	event = ask((struct hv_call){ .type = HV_LIST });
+	ck_assert_uint_eq(event.listed.nr, 3);
+	for (size_t i = 0; i < 3; i++)
+		if (!strcmp(event.listed.vms[i].name, "Domain-0"))
+			uuid = event.listed.vms[i].uuid;
+	hv_event_clear(&event);
+	event = ask((struct hv_call){ .type = HV_INFO, .uuid = uuid });
+	ck_assert_int_eq(event.error, 0);
+	ck_assert(event.info.metadata.has_min);
+	ck_assert_uint_eq(event.info.metadata.min, 256 * MIB);
+	hv_event_clear(&event);
+}
+END_TEST
+
+START_TEST(BR_75_a_thousand_lives_leave_no_key)
+{
+	unsigned int before, watches;
+
+	open_host(0);
+	/* The folder of all stays, once it was needed. */
+	ck_assert_int_eq(target(db, GUEST - 4096), 0);
+	fake_xen_reboot(db);
+	for (int i = 0; i < PATIENCE_MS && (listed() != 2 || fake_xen_count(STORE_ROOT) > 1); i++)
+		nap(1);
+	before = fake_xen_count("/local/domain/0");
+	watches = fake_xen_nr_watches();
+	for (int i = 0; i < 1000; i++) {
+		if (i % 50 == 0) /* adopted already, or not yet */
+			target(db, GUEST - 4096);
+		fake_xen_reboot(db);
+	}
+	for (int i = 0; i < 100 && listed() != 2; i++)
+		nap(1);
+	ck_assert_int_eq(target(db, GUEST - 4096), 0);
+	fake_xen_destroy(db, true);
+	ck_assert_uint_eq(listed(), 1);
+	ck_assert_uint_eq(fake_xen_count("/local/domain/0"), before);
+	ck_assert_uint_eq(fake_xen_nr_watches(), watches - 1);
+}
+END_TEST
+
+START_TEST(BR_75_a_full_quota_is_one_domain_s_error_and_nothing_of_it_is_written)
+{
+	open_host(0);
+	fake_xen_refuse(ENOSPC);
+	ck_assert_int_eq(target(web, GUEST / 2), -ENOSPC);
+	fake_xen_refuse(0);
+	ck_assert_uint_eq(fake_xen_count(STORE_ROOT), 0);
+	ck_assert_uint_eq(number_at(web, "memory/target"), GUEST);
+	ck_assert_int_eq(target(db, GUEST / 2), 0);
+	ck_assert_int_eq(target(web, GUEST / 2), 0);
+}
+END_TEST
+
+START_TEST(BR_81_the_smaller_limit_counts_and_no_target_above_it_is_sent)
+{
+	struct hv_event event;
+
+	fake_xen_write("/local/domain/1/memory/static-max", "262144");
+	open_host(0);
+	event = describe(web);
+	ck_assert_uint_eq(event.info.maximum, 256 * MIB);
+	hv_event_clear(&event);
+	ck_assert_int_eq(target(web, GUEST), 0);
+	ck_assert_uint_eq(number_at(web, "memory/target"), 262144);
+}
+END_TEST
+
+START_TEST(a_write_that_others_keep_beating_ends_after_a_bounded_number_of_tries)
+{
+	open_host(0);
+	fake_xen_contend(STORE_TRIES);
+	ck_assert_int_eq(target(web, GUEST / 2), -EBUSY);
+	ck_assert_uint_eq(number_at(web, "memory/target"), GUEST);
+	fake_xen_contend(STORE_TRIES - 1);
+	ck_assert_int_eq(target(web, GUEST / 2), 0);
+}
+END_TEST
+
+/* Statistics are switched on, and its driver obeys. */
+static void see_driver(struct fake_guest *g)
+{
+	struct hv_event event =
+		ask((struct hv_call){ .type = HV_PERIOD, .uuid = fake_xen_uuid(g), .period_s = 1 });
+	uint64_t last = 0;
+
+	hv_event_clear(&event);
+	for (int i = 0; i < PATIENCE_MS && last == 0; i++) {
+		event = ask((struct hv_call){ .type = HV_STATS, .uuid = fake_xen_uuid(g) });
+		last = event.stats.last_update;
+		hv_event_clear(&event);
+		nap(1);
+	}
+	ck_assert_uint_gt(last, 0);
+}
+
+START_TEST(a_target_that_somebody_else_writes_is_told_and_not_fought)
+{
+	struct hv_event event;
+
+	open_host(0);
+	see_driver(web);
+	ck_assert_int_eq(target(web, GUEST / 2), 0);
+	until(web, false, GUEST / 2);
+	until(web, true, GUEST / 2 + 1024); /* the cap follows what it gave */
+	fake_xen_lock();
+	web->max_kib = 393216 + 1024; /* as xl does, and before */
+	fake_xen_unlock();
+	fake_xen_write("/local/domain/1/memory/target", "393216");
+	event = wait_for(HV_EVENT_CHANGED, 0);
+	hv_event_clear(&event);
+	until(web, false, 393216);
+	nap(100); /* many nudges */
+	ck_assert_uint_eq(number_at(web, "memory/target"), 393216);
+	until(web, true, 393216 + 1024);
+}
+END_TEST
+
+/* The page that shows a driver is asked for by another thread than targets are. */
+START_TEST(a_page_that_is_asked_for_beside_a_target_is_not_taken_for_somebody_else_s)
+{
+	struct hv_event event;
+
+	web->balloon = false; /* so that it is asked for after each target */
+	open_host(0);
+	fake_xen_late(5000);
+	event = ask(
+		(struct hv_call){ .type = HV_PERIOD, .uuid = fake_xen_uuid(web), .period_s = 1 });
+	hv_event_clear(&event);
+	for (int i = 0; i < 100; i++) {
+		ck_assert_int_eq(target(web, GUEST / 2), 0);
+		nap(i % 8);
+		ck_assert_uint_ge(number_at(web, "memory/target"), GUEST / 2 - 4);
+	}
+}
+END_TEST
+
+START_TEST(a_daemon_that_starts_again_knows_ceiling_cap_and_driver)
+{
+	struct hv_event event;
+
+	open_host(0);
+	event = ask(
+		(struct hv_call){ .type = HV_PERIOD, .uuid = fake_xen_uuid(web), .period_s = 1 });
+	hv_event_clear(&event);
+	ck_assert_int_eq(target(web, GUEST / 2), 0);
+	until(web, true, GUEST / 2 + 1024);
+	close_host();
+	/* Killed before it lowered the cap, say. */
+	fake_xen_lock();
+	web->max_kib = GUEST + 1024;
+	fake_xen_unlock();
+	open_host(0);
+	until(web, true, GUEST / 2 + 1024);
+	event = describe(web);
+	ck_assert_uint_eq(event.info.ceiling, GUEST * 1024);
+	ck_assert_uint_eq(event.info.stats_period_s, 1);
+	hv_event_clear(&event);
+}
+END_TEST
+
+START_TEST(what_is_recorded_of_another_life_does_not_count_and_knobs_do)
+{
+	struct hv_uuid uuid = fake_xen_uuid(web);
+	char path[STORE_PATH];
+	struct hv_event event;
+
+	open_host(0);
+	ck_assert_int_eq(target(web, GUEST / 2), 0);
+	store_own_path(path, &uuid, "soft-limit");
+	fake_xen_write(path, "100MiB");
+	fake_xen_reboot(web);
+	event = wait_for(HV_EVENT_REBOOTED, 0);
+	hv_event_clear(&event);
+	ck_assert_uint_eq(listed(), 2);
+	event = describe(web);
+	ck_assert_uint_eq(event.info.ceiling, 0);
+	ck_assert(event.info.metadata.has_soft_limit);
+	ck_assert_uint_eq(event.info.metadata.soft_limit, 100 * MIB);
+	hv_event_clear(&event);
+}
+END_TEST
+
+START_TEST(a_bad_key_is_refused_alone_and_said)
+{
+	struct hv_uuid uuid = fake_xen_uuid(web);
+	char path[STORE_PATH];
+	struct hv_event event;
+
+	store_own_path(path, &uuid, "soft-limit");
+	fake_xen_write(path, "much");
+	store_own_path(path, &uuid, "min");
+	fake_xen_write(path, "64MiB");
+	open_host(0);
+	event = describe(web);
+	ck_assert(!event.info.metadata.has_soft_limit);
+	ck_assert(event.info.metadata.has_min);
+	ck_assert_ptr_nonnull(strstr(event.info.problem, "soft-limit"));
+	hv_event_clear(&event);
+}
+END_TEST
+
+START_TEST(two_domains_with_one_uuid_are_two)
+{
+	fake_xen_lock();
+	memcpy(db->uuid, web->uuid, sizeof(db->uuid));
+	fake_xen_unlock();
+	open_host(0);
+	ck_assert_uint_eq(listed(), 2);
+	ck_assert_uint_eq(listed(), 2);
+}
+END_TEST
+
+START_TEST(a_driver_is_seen_by_one_page_and_statistics_move_then)
+{
+	struct hv_call stats = { .type = HV_STATS, .uuid = fake_xen_uuid(web) };
+	struct hv_event event;
+	uint64_t last = 0;
+
+	db->balloon = false;
+	open_host(0);
+	event = ask(stats);
+	ck_assert_uint_eq(event.stats.known, HV_STAT_ACTUAL);
+	hv_event_clear(&event);
+	see_driver(web);
+	event = ask(stats);
+	last = event.stats.last_update;
+	hv_event_clear(&event);
+	event = ask(stats);
+	ck_assert_uint_gt(event.stats.last_update, last);
+	hv_event_clear(&event);
+	until(web, false, GUEST); /* it has its page again */
+	stats.uuid = fake_xen_uuid(db);
+	event = ask((struct hv_call){ .type = HV_PERIOD, .uuid = stats.uuid, .period_s = 1 });
+	hv_event_clear(&event);
+	event = ask(stats);
+	ck_assert_uint_eq(event.stats.known & HV_STAT_LAST_UPDATE, 0);
+	hv_event_clear(&event);
+}
+END_TEST
+
+static bool waits_for(int error)
+{
+	return error == -ENOTCONN || error == -ENOENT;
+}
+
+/*
+ * Each type of call, once. must_work: it has to in the end; what could not be read or reached is
+ * read again by itself.
+ */
+static void use(bool must_work)
+{
+	for (enum hv_call_type type = HV_LIST; type <= HV_HOST; type++) {
+		static const struct hv_knobs_change change = { .set = { .has_low = true,
+								       .low = MIB } };
+		int error = -ENOENT;
+
+		if (type == HV_UNTHROTTLE || type == HV_RECLAIM)
+			continue; /* not with this backend */
+		for (int i = 0; waits_for(error) && i < PATIENCE_MS; i++) {
+			struct hv_event event = ask((struct hv_call){ .type = type,
+				.uuid = fake_xen_uuid(web),
+				.target = GUEST / 2 * 1024,
+				.ceiling = GUEST * 1024,
+				.period_s = 1,
+				.change = &change });
+
+			error = event.error;
+			hv_event_clear(&event);
+			if (!must_work)
+				break;
+			nap(waits_for(error));
+		}
+		if (must_work)
+			ck_assert_msg(error == 0, "call %d: %d", (int)type, error);
+	}
+}
+
+/* What fails once leaves nothing half done, and all works afterwards. */
+START_TEST(the_nth_call_that_fails_is_lived_through)
+{
+	static const int errors[] = { EPIPE, ENOMEM, EACCES };
+	struct hv_uuid uuid = fake_xen_uuid(web);
+	char path[STORE_PATH], text[256];
+	unsigned int n = 0;
+	bool injected;
+
+	do {
+		setup();
+		n++;
+		fake_xen_fail_nth(n, errors[n % 3]);
+		open_host(0);
+		use(false);
+		injected = fake_xen_failed_nth();
+		/* No target without its ceiling. */
+		store_own_path(path, &uuid, "ceiling");
+		if (number_at(web, "memory/target") == GUEST / 2)
+			ck_assert_msg(fake_xen_read(path, text), "%u: no ceiling", n);
+		use(true);
+		/* A page that is asked for, to see its driver, comes back. */
+		for (int i = 0; i < PATIENCE_MS && number_at(web, "memory/target") != GUEST / 2;
+			i++)
+			nap(1);
+		ck_assert_uint_eq(number_at(web, "memory/target"), GUEST / 2);
+		until(web, true, GUEST / 2 + 1024);
+		close_host();
+	} while (injected && n < 2000);
+	ck_assert_uint_gt(n, 40);
+	ck_assert_uint_lt(n, 2000);
+}
+END_TEST
+
+int main(void)
+{
+	Suite *suite = suite_create("xen");
+	TCase *one = tcase_create("domain"), *all = tcase_create("backend");
+
+	tcase_add_test(one,
+		BR_63_what_the_toolstack_adds_is_no_memory_of_the_guest_and_no_reason_to_be_stuck);
+	tcase_add_test(one, BR_133_a_shim_s_memory_stays_over_every_target);
+	tcase_add_test(one, an_offset_is_learned_where_it_rests_near_its_target_only);
+	tcase_add_test(one, BR_64_nobody_is_told_anything_but_one_page_before_its_driver_is_seen);
+	tcase_add_test(one, what_a_guest_frees_while_it_boots_is_no_driver);
+	tcase_add_test(
+		one, a_guest_that_was_on_its_way_when_it_was_told_one_page_is_told_again_at_rest);
+	tcase_add_test(one,
+		a_guest_that_stands_where_one_page_less_would_bring_it_is_told_again_the_other_way);
+	tcase_add_test(one,
+		BR_71_a_guest_that_is_populated_on_demand_is_never_told_less_before_its_driver);
+	tcase_add_test(one, BR_68_a_cap_is_never_below_what_the_guest_has_and_comes_after_it_gave);
+	tcase_add_test(one,
+		BR_134_a_guest_that_stands_short_is_told_again_a_page_beside_with_pauses_that_double);
+	tcase_add_test(one, BR_70_a_guest_that_moves_is_not_nudged_however_slow_it_is);
+	tcase_add_test(one, BR_78_nothing_is_written_for_a_paused_guest);
+	tcase_add_test(one, somebody_else_s_target_is_theirs_and_our_own_is_none);
+	suite_add_tcase(suite, one);
+	tcase_add_checked_fixture(all, setup, teardown);
+	tcase_set_timeout(all, 120);
+	tcase_add_test(all, the_pool_is_what_is_free_less_what_is_claimed);
+	tcase_add_test(all, a_cap_is_raised_before_a_target_and_lowered_after_it_was_reached);
+	tcase_add_test(all, BR_66_no_path_of_a_dead_domain_is_made_again);
+	tcase_add_test(all,
+		a_domain_that_the_hypervisor_has_no_more_is_left_alone_though_its_path_is_there);
+	tcase_add_test(all, BR_72_dom0_is_off_limits_unless_it_has_a_minimum_and_then_keeps_that);
+	tcase_add_test(all, BR_75_a_thousand_lives_leave_no_key);
+	tcase_add_test(all, BR_75_a_full_quota_is_one_domain_s_error_and_nothing_of_it_is_written);
+	tcase_add_test(all, BR_81_the_smaller_limit_counts_and_no_target_above_it_is_sent);
+	tcase_add_test(all, a_write_that_others_keep_beating_ends_after_a_bounded_number_of_tries);
+	tcase_add_test(all, a_target_that_somebody_else_writes_is_told_and_not_fought);
+	tcase_add_test(
+		all, a_page_that_is_asked_for_beside_a_target_is_not_taken_for_somebody_else_s);
+	tcase_add_test(all, a_daemon_that_starts_again_knows_ceiling_cap_and_driver);
+	tcase_add_test(all, what_is_recorded_of_another_life_does_not_count_and_knobs_do);
+	tcase_add_test(all, a_bad_key_is_refused_alone_and_said);
+	tcase_add_test(all, two_domains_with_one_uuid_are_two);
+	tcase_add_test(all, a_driver_is_seen_by_one_page_and_statistics_move_then);
+	tcase_add_test(all, the_nth_call_that_fails_is_lived_through);
+	suite_add_tcase(suite, all);
+	return suite_run(suite);
+}
