@@ -30,9 +30,7 @@ uint64_t domain_actual_kib(const struct domain *d)
 
 uint64_t domain_overhead_kib(const struct domain *d)
 {
-	uint64_t beside = less(d->tot_kib, domain_actual_kib(d));
-
-	return beside;
+	return less(d->tot_kib, domain_actual_kib(d));
 }
 
 uint64_t domain_max_kib(const struct domain *d, uint64_t target_kib)
@@ -79,7 +77,7 @@ static void learn_slack(struct domain *d)
 {
 	uint64_t slack;
 
-	if (d->slack_known || !d->adopted)
+	if (d->slack_known || !d->adopted || !d->max_kib)
 		return;
 	slack = less(d->max_kib, d->stored_kib);
 	/* Some toolstacks leave it at the maximum for ever. */
@@ -138,6 +136,8 @@ bool domain_told(struct domain *d, uint64_t kib)
 	d->stored_kib = kib;
 	if (!first && !foreign)
 		return false;
+	/* Before anybody sets another target. */
+	learn_slack(d);
 	d->goal_kib = kib;
 	d->probe_kib = 0;
 	d->nudge_pause = 0;

@@ -5,11 +5,13 @@
 # Needs lib.sh, lab.sh, guests.sh, daemon.sh.
 
 GUESTS="batch web spare"
-# Sizes; batch reads files once (cold), web works on memory and stays under its limit, spare idles.
+# Sizes; batch reads files once (cold), web works on memory and stays under its limit, spare idles
+# on what it has read and what it once used.
 declare -A STORY_MIB=([batch]=384 [web]=512 [spare]=320)
 declare -A STORY_LIMIT=([batch]=160 [web]=448)
 STORY_BATCH_CACHE=240
-STORY_SPARE_CACHE=160
+STORY_SPARE_CACHE=110
+STORY_SPARE_FREED=64
 STORY_WEB_HOT=80
 # How much web grows, and how fast: first what batch has in excess is enough, then it is not.
 STORY_FIRST=100
@@ -61,10 +63,18 @@ story_start() {
 	for name in $GUESTS; do
 		guest_ready "$name" || die "guest $name does not answer: see $LAB/$name.console"
 	done
-	guest batch cache $STORY_BATCH_CACHE
-	guest spare cache $STORY_SPARE_CACHE
+	story_fill
 	guest web hot $STORY_WEB_HOT
 	wait_for 20 story_web_works || die "web does not get to work"
+}
+
+# story_fill: batch and spare have as much to give as at the start.
+story_fill() {
+	guest batch cache $STORY_BATCH_CACHE
+	guest spare cache $STORY_SPARE_CACHE
+	guest spare grow $STORY_SPARE_FREED 1000
+	wait_for 20 grown spare || die "spare does not grow"
+	guest spare drop grow
 }
 
 story_web_works() {
@@ -122,7 +132,12 @@ story_phase() {
 }
 
 story_grown() {
-	[ "$(guest web tail -n 1 /run/grow)" = "done" ]
+	grown web
+}
+
+# grown NAME: it has what it was to grow by.
+grown() {
+	[ "$(guest "$1" tail -n 1 /run/grow)" = "done" ]
 }
 
 story_settled() {

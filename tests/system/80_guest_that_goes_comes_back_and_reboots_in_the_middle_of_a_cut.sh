@@ -56,7 +56,7 @@ expect "balloon commands below a guest's size while it booted" \
 expect "it has all its memory" "$(guest_actual batch)" -eq "${STORY_MIB[batch]}"
 
 wait_for 20 runs batch || true
-refill
+story_fill
 squeeze_pool
 daemon_reload
 mark=$(log_mark)

@@ -75,12 +75,6 @@ ticks() {
 	ctl status --format json | jq .ticks
 }
 
-# refill: batch and spare read their files again, so that each has as much to give as at the start.
-refill() {
-	guest batch cache "$STORY_BATCH_CACHE"
-	guest spare cache "$STORY_SPARE_CACHE"
-}
-
 # rests NAME: what it costs moves no more: what it freed was reported to the host.
 rests() {
 	local before
@@ -103,7 +97,7 @@ begin() {
 		lab_virsh setmem "$name" "${STORY_MIB[$name]}MiB" --live
 	done
 	guest web drop grow
-	refill
+	story_fill
 	wait_for 40 rests web
 	squeeze_pool
 	RECORD=$LAB/case.record

@@ -314,6 +314,20 @@ START_TEST(somebody_else_s_target_is_theirs_and_our_own_is_none)
 }
 END_TEST
 
+START_TEST(what_a_cap_has_over_the_target_is_known_with_the_target)
+{
+	struct domain d = { .static_max_kib = GUEST };
+
+	look(&d, 1, GUEST, GUEST + 2048);
+	domain_told(&d, GUEST);
+	/* A target is set before the hypervisor is looked at again. */
+	domain_set(&d, 2, GUEST / 2, &times);
+	ck_assert_uint_eq(domain_max_kib(&d, GUEST / 2), GUEST / 2 + 2048);
+	look(&d, SEC, GUEST, GUEST + 2048);
+	ck_assert_uint_eq(domain_max_kib(&d, GUEST / 2), GUEST / 2 + 2048);
+}
+END_TEST
+
 /* ---- the backend ---- */
 
 static struct hv *hv;
@@ -660,9 +674,7 @@ START_TEST(a_daemon_that_starts_again_knows_ceiling_cap_and_driver)
 	struct hv_event event;
 
 	open_host(0);
-	event = ask(
-		(struct hv_call){ .type = HV_PERIOD, .uuid = fake_xen_uuid(web), .period_s = 1 });
-	hv_event_clear(&event);
+	see_driver(web);
 	ck_assert_int_eq(target(web, GUEST / 2), 0);
 	until(web, true, GUEST / 2 + 1024);
 	close_host();
@@ -853,6 +865,7 @@ int main(void)
 	tcase_add_test(one, BR_70_a_guest_that_moves_is_not_nudged_however_slow_it_is);
 	tcase_add_test(one, BR_78_nothing_is_written_for_a_paused_guest);
 	tcase_add_test(one, somebody_else_s_target_is_theirs_and_our_own_is_none);
+	tcase_add_test(one, what_a_cap_has_over_the_target_is_known_with_the_target);
 	suite_add_tcase(suite, one);
 	tcase_add_checked_fixture(all, setup, teardown);
 	tcase_set_timeout(all, 120);
