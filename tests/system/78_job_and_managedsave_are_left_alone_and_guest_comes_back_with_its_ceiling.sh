@@ -26,7 +26,7 @@ trap 'kill -CONT "$pid"' EXIT
 mark=$(log_mark)
 wait_for 20 in_job || true
 expect "the job is shown" "$(in_job && echo 1 || echo 0)" -eq 1
-guest web grow 50 "$STORY_RATE"
+tighten
 wait_for 30 cut_begun spare "$mark" || true
 wait_for 20 story_settled || true
 expect "the job runs still" "$(lab_virsh domjobinfo batch | grep -c 'Operation: *Snapshot')" -eq 1
@@ -39,9 +39,14 @@ rm -f "$LAB/batch.memory"
 wait_for 20 runs batch || true
 expect "it is running again afterwards" "$(runs batch && echo 1 || echo 0)" -eq 1
 
+# It stood still while its memory was written: what it has is known when it has said so again.
+samples=$(vm batch samples)
+said_again() {
+	[ "$(vm batch samples)" -gt "$samples" ]
+}
+wait_for 20 said_again || true
 mark=$(log_mark)
-# Whatever spare gave meanwhile: the pool is short again.
-guest web grow $(($(pool_free) - WM_LOW / 2)) "$STORY_RATE"
+tighten
 wait_for 30 cut_begun batch "$mark" || true
 expect "batch is asked again" "$(cuts batch "$mark")" -ge 1
 mark=$(log_mark)

@@ -117,6 +117,13 @@ squeeze() {
 	wait_for 20 is_capped batch || true
 }
 
+# tighten: web grows until the pool is short, whatever others gave meanwhile.
+tighten() {
+	local free
+	free=$(pool_free)
+	[ "$free" -le $((WM_LOW / 2)) ] || guest web grow $((free - WM_LOW / 2)) "$STORY_RATE"
+}
+
 # is_capped NAME: has given what was asked, and not got all of it back.
 is_capped() {
 	[ "$(guest_actual "$1")" -lt "${STORY_MIB[$1]}" ] && [ "$(vm "$1" owed)" = 0 ]
