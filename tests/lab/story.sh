@@ -68,8 +68,11 @@ story_start() {
 	wait_for 20 story_web_works || die "web does not get to work"
 }
 
-# story_fill: batch and spare have as much to give as at the start.
+# story_fill: batch and spare have as much to give as at the start. Read anew: of a guest that was
+# saved and restored the host has only what is not zero, whatever its kernel has cached.
 story_fill() {
+	guest batch forget
+	guest spare forget
 	guest batch cache $STORY_BATCH_CACHE
 	guest spare cache $STORY_SPARE_CACHE
 	guest spare grow $STORY_SPARE_FREED 1000
@@ -81,11 +84,11 @@ story_web_works() {
 	[ "$(guest_value web AnonPages)" -ge $((STORY_WEB_HOT * 1024)) ]
 }
 
-# story_restart: fresh guests in the same lab, for the next test.
+# story_restart: fresh guests in the same lab, for the next test, however the last one ended.
 story_restart() {
 	local name
 	[ ! -e "$LAB/daemon.pid" ] || daemon_end
-	for name in $GUESTS; do
+	for name in $(lab_virsh list --name); do
 		guest_stop "$name"
 	done
 	story_start

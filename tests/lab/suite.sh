@@ -145,6 +145,15 @@ suite_distcheck() {
 	fi
 }
 
+# suite_mend: fresh guests after a case that failed: the next one is not to fail because of it.
+suite_mend() {
+	local name
+	for name in $GUESTS; do
+		lab_virsh dominfo "$name" >/dev/null 2>&1 || guest_define "$name" "${STORY_MIB[$name]}"
+	done
+	story_restart
+}
+
 # suite_system: one bring-up, three guests; each file of tests/system is a case and runs in order.
 suite_system() {
 	local file name begin status
@@ -168,6 +177,7 @@ suite_system() {
 		*)
 			result FAIL "system $name"
 			tail -n 20 "$LAB/ballastd.log" 2>/dev/null || true
+			suite_mend
 			;;
 		esac
 	done

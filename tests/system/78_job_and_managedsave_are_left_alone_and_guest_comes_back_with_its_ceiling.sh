@@ -1,14 +1,19 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
 # shellcheck shell=bash
 # A snapshot job on batch, which takes as long as the test wants: the process that writes its file is
-# stopped. Then a managedsave in the middle of a cut, and the start from it.
+# stopped before it has written much, for at the end of a job QEMU would wait for it and answer nobody.
+# Then a managedsave in the middle of a cut, and the start from it.
 . "$(dirname "$0")/common.sh"
 
 writer() {
 	pgrep -f "libvirt_iohelper.*$LAB/batch.memory"
 }
-writes() {
-	pid=$(writer) && kill -STOP "$pid"
+stop_writer() {
+	for ((i = 0; i < 1000; i++)); do
+		pid=$(writer) && kill -STOP "$pid" && return
+		sleep 0.01
+	done
+	return 1
 }
 in_job() {
 	[ "$(vm batch state)" = "snapshot job" ]
@@ -21,7 +26,7 @@ expect "batch was cut" "$(guest_actual batch)" -lt "${STORY_MIB[batch]}"
 lab_virsh snapshot-create-as batch lab --no-metadata --live --diskspec vda,snapshot=no \
 	--memspec "file=$LAB/batch.memory,snapshot=external" >/dev/null &
 snapshot=$!
-wait_for 10 writes
+stop_writer
 trap 'kill -CONT "$pid"' EXIT
 mark=$(log_mark)
 wait_for 20 in_job || true
