@@ -233,7 +233,7 @@ START_TEST(reclaim_agrees_with_the_model_on_ten_thousand_random_trees_and_needs)
 	struct model_tree model;
 	char where[32];
 
-	for (uint64_t i = 0; i < RANDOM_TREES; i++) {
+	for (uint64_t i = 0; i < RANDOM_TREES; i += suite_every()) {
 		uint64_t granule = granules[i % 3];
 
 		state = i;
@@ -311,7 +311,7 @@ static void check_small_trees(int nr, bool root_has_no_limit)
 
 	for (int n = 2; n < nr; n++)
 		shapes *= (uint64_t)n;
-	for (uint64_t i = 0; i < shapes * combinations * 2; i++) {
+	for (uint64_t i = 0; i < shapes * combinations * 2; i += suite_every()) {
 		uint64_t shape = i / 2 % shapes, limits = i / 2 / shapes;
 
 		if (root_has_no_limit && limits % NR_LIMITS != NO_LIMIT)
