@@ -542,6 +542,7 @@ int core_tick(struct core *core, uint64_t now)
 		.requests = in->requests,
 		.nr_requests = in->nr_requests,
 	};
+	input.nr_charges = engine_charges(core->engine, &input.charges);
 	r = engine_tick(core->engine, &input, &output);
 	if (core->on_tick)
 		core->on_tick(core->on_ctx, &input, r, &output);

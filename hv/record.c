@@ -85,6 +85,9 @@ static int write_input(FILE *stream, const struct engine_input *input)
 	if (r == 0)
 		r = write_array(
 			stream, "requests", &record_request, input->requests, input->nr_requests);
+	if (r == 0)
+		r = write_array(
+			stream, "charges", &record_charge, input->charges, input->nr_charges);
 	return r;
 }
 

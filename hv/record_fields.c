@@ -237,6 +237,12 @@ static const struct record_field request_fields[] = {
 };
 const struct record_struct record_request = STRUCT(engine_request, request_fields);
 
+static const struct record_field charge_fields[] = {
+	COUNT(charge_seen, id),
+	PAGES(charge_seen, pages),
+};
+const struct record_struct record_charge = STRUCT(charge_seen, charge_fields);
+
 static const char *const reason_names[] = {
 	[ENGINE_CUT] = "cut",
 	[ENGINE_CANCEL] = "cancel",

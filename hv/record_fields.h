@@ -67,6 +67,7 @@ extern const struct record_struct record_change;  /* struct engine_change */
 extern const struct record_struct record_sample;  /* struct vm_sample */
 extern const struct record_struct record_result;  /* struct engine_result */
 extern const struct record_struct record_request; /* struct engine_request */
+extern const struct record_struct record_charge;  /* struct charge_seen */
 /* ... and decides. */
 extern const struct record_struct record_action; /* struct engine_action */
 extern const struct record_struct record_event;	 /* struct engine_event */

@@ -41,7 +41,7 @@ struct tick {
 	int64_t error;
 	bool has_pool;
 	struct engine_pool pool;
-	struct array changes, samples, results, requests, actions, events;
+	struct array changes, samples, results, requests, charges, actions, events;
 };
 
 struct replay {
@@ -165,6 +165,7 @@ static int read_member(
 		{ "samples", &record_sample, &tick->samples },
 		{ "results", &record_result, &tick->results },
 		{ "requests", &record_request, &tick->requests },
+		{ "charges", &record_charge, &tick->charges },
 		{ "actions", &record_action, &tick->actions },
 		{ "events", &record_event, &tick->events },
 	};
@@ -195,7 +196,7 @@ static int read_tick(struct replay *replay, struct json_object *object)
 	int r;
 
 	tick->changes.nr = tick->samples.nr = tick->results.nr = tick->requests.nr = 0;
-	tick->actions.nr = tick->events.nr = 0;
+	tick->charges.nr = tick->actions.nr = tick->events.nr = 0;
 	tick->has_pool = false;
 	tick->error = 0;
 	tick->next = UINT64_MAX;
@@ -396,6 +397,8 @@ static int run_tick(struct replay *replay)
 		.nr_results = tick->results.nr,
 		.requests = tick->requests.values,
 		.nr_requests = tick->requests.nr,
+		.charges = tick->charges.values,
+		.nr_charges = tick->charges.nr,
 	};
 	struct engine_output output = { 0 };
 	struct replay_result *result = &replay->result;
@@ -467,6 +470,7 @@ static void replay_done(struct replay *replay)
 	free(tick->samples.values);
 	free(tick->results.values);
 	free(tick->requests.values);
+	free(tick->charges.values);
 	free(tick->actions.values);
 	free(tick->events.values);
 	free(replay->line);

@@ -3,8 +3,9 @@
  * Charging: see charge.h. Puts page_counter and css together, so that pages and the references they
  * hold move in one batch, and tells memcg what was seen.
  *
- * A charging thread changes the counter, then looks at what was seen; the planner changes what was
- * seen, then looks at the counter. Whatever the order, one of the two finds the difference.
+ * A charging thread changes the counter, then looks at what was seen; the planner's drain changes
+ * what was seen, then looks at the counter. Whatever the order, one of the two finds the
+ * difference.
  */
 #include <config.h>
 
@@ -34,14 +35,10 @@ static uint64_t distance(uint64_t a, uint64_t b)
 	return pages_max(a, b) - pages_min(a, b);
 }
 
-/* Pushes the leaf, once, when its counter is an events target away. The caller has a reference. */
-static void check_events(struct memcg *leaf)
+void charge_tell(struct memcg *leaf)
 {
-	uint64_t usage = page_counter_read(&leaf->memory);
 	void *head;
 
-	if (distance(usage, atomic_u64_read(&leaf->seen_shared)) < CHARGE_EVENTS_TARGET)
-		return;
 	if (atomic_bool_swap(&leaf->dirty, true))
 		return;
 
@@ -53,6 +50,15 @@ static void check_events(struct memcg *leaf)
 	} while (!atomic_ptr_cas(&leaf->tree->dirty, &head, leaf));
 }
 
+/* Tells of the leaf when its counter is an events target away. The caller has a reference. */
+static void check_events(struct memcg *leaf)
+{
+	uint64_t usage = page_counter_read(&leaf->memory);
+
+	if (distance(usage, atomic_u64_read(&leaf->seen_shared)) >= CHARGE_EVENTS_TARGET)
+		charge_tell(leaf);
+}
+
 /* Whether the tree, and so each group in it, stays within PAGES_UNLIMITED with so many more. */
 static bool tree_has_room(const struct memcg_tree *tree, uint64_t counter_more, uint64_t seen_more)
 {
@@ -62,6 +68,14 @@ static bool tree_has_room(const struct memcg_tree *tree, uint64_t counter_more, 
 
 	return counter_more <= pages_sub(PAGES_UNLIMITED, usage) &&
 	       seen_more <= pages_sub(PAGES_UNLIMITED, seen);
+}
+
+int charge_see_later(struct memcg *leaf, uint64_t pages)
+{
+	if (!tree_has_room(leaf->tree, 0, pages_sub(pages, leaf->seen)))
+		return -EINVAL;
+	memcg_see_later(leaf, pages);
+	return 0;
 }
 
 int charge_observed_later(struct memcg *leaf, uint64_t pages)
@@ -392,7 +406,7 @@ int charge_kill(struct memcg *memcg)
 	return r;
 }
 
-size_t charge_see_dirty(struct memcg_tree *tree)
+size_t charge_drain(struct memcg_tree *tree, struct charge_seen *ret_seen, size_t nr_max)
 {
 	struct memcg *next, *leaf = atomic_ptr_swap(&tree->dirty, NULL);
 	size_t n = 0;
@@ -401,12 +415,12 @@ size_t charge_see_dirty(struct memcg_tree *tree)
 		/* From the swap on another thread may push the leaf anew. */
 		next = leaf->dirty_next;
 		atomic_bool_swap(&leaf->dirty, false);
-		memcg_see_later(leaf, page_counter_read(&leaf->memory));
+		assert(n < nr_max);
+		ret_seen[n] = (struct charge_seen){ leaf->id, page_counter_read(&leaf->memory) };
+		atomic_u64_set(&leaf->seen_shared, ret_seen[n++].pages);
 		/* What was charged in between may have been compared with the old figure. */
 		check_events(leaf);
 		css_put(&leaf->css);
-		n++;
 	}
-	memcg_carry(tree);
 	return n;
 }

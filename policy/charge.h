@@ -8,9 +8,9 @@
  *
  * charge_try() and what is below it use atomics only and may run on any thread. When a group's
  * counter is CHARGE_EVENTS_TARGET pages away from what the planner saw, the group is pushed, once,
- * on the tree's dirty list; charge_see_dirty() drains it. So |seen - counter| <
- * CHARGE_EVENTS_TARGET after each drain, but for charges that are under way meanwhile: such a group
- * is on the list anew.
+ * on the tree's dirty list. charge_drain() empties that into what the next tick reads. So
+ * |seen - counter| < CHARGE_EVENTS_TARGET after each drain, but for charges that are under way
+ * meanwhile: such a group is on the list anew.
  *
  * Stocks. A thread that charges owns a stock: pages that are charged to a few groups, with their
  * references, and handed out by nobody yet. A charge from it, and an uncharge to it, write nothing
@@ -48,6 +48,12 @@ int charge_observed(struct memcg *leaf, uint64_t pages);
  * refuse, for who charges from another thread. No counter is below what those threads have charged.
  */
 int charge_observed_later(struct memcg *leaf, uint64_t pages);
+
+/*
+ * The planner's figure of a leaf that others charge, as memcg_see_later(). -EINVAL: the tree would
+ * pass PAGES_UNLIMITED; then it is as it was.
+ */
+int charge_see_later(struct memcg *leaf, uint64_t pages);
 
 /* Pages a refill charges: the kernel's MEMCG_CHARGE_BATCH. */
 #define CHARGE_BATCH UINT64_C(64)
@@ -124,7 +130,18 @@ int uncharge_direct(struct memcg *leaf, uint64_t pages);
  */
 int charge_kill(struct memcg *memcg);
 
-/* Brings seen up to the counters for every group on the dirty list; returns how many. Planner. */
-size_t charge_see_dirty(struct memcg_tree *tree);
+/* What a group was charged when the dirty list was emptied. */
+struct charge_seen {
+	uint64_t id, pages;
+};
+
+/*
+ * Empties the dirty list: what is to be seen of each group on it, with charge_see_later(). Returns
+ * how many; asserts that nr_max is enough, which all groups of the tree are. Planner.
+ */
+size_t charge_drain(struct memcg_tree *tree, struct charge_seen *ret_seen, size_t nr_max);
+
+/* The next drain tells of the leaf, whatever it is charged. The caller has a reference. */
+void charge_tell(struct memcg *leaf);
 
 #endif

@@ -11,7 +11,6 @@
 #include <errno.h>
 #include <stdlib.h>
 
-#include "policy/charge.h"
 #include "policy/engine_internal.h"
 
 /* Events of one tick: more than this many is noise; the newest are dropped. */
@@ -200,6 +199,7 @@ void engine_free(struct engine *e)
 	free(e->actions);
 	free(e->gift);
 	free(e->gift_vms);
+	free(e->charges);
 	free(e->events);
 	free(e);
 }
@@ -386,6 +386,8 @@ static int take_input(struct engine *e, const struct engine_input *in)
 		growth_restart(&e->growth);
 	topology_busy_compact(e);
 	first_error(&error, topology_samples(e, in->samples, in->nr_samples));
+	for (size_t i = 0; i < in->nr_charges; i++)
+		first_error(&error, topology_charged(e, &in->charges[i]));
 	memcg_carry(e->tree); /* of all of them at once */
 	for (size_t i = 0; i < in->nr_results; i++) {
 		struct vm *vm = topology_vm(e, in->results[i].id);
@@ -451,7 +453,7 @@ int engine_tick(struct engine *e, const struct engine_input *in, struct engine_o
 	e->nr_actions = 0;
 	e->nr_events = 0;
 	e->changed |= !e->ticked || in->nr_changes || in->nr_samples || in->nr_results ||
-		      in->nr_requests || in->pool;
+		      in->nr_requests || in->nr_charges || in->pool;
 	e->ticked = true;
 	if (e->unshown && e->now >= e->unshown_until)
 		e->unshown = 0;
@@ -459,7 +461,6 @@ int engine_tick(struct engine *e, const struct engine_input *in, struct engine_o
 		engine_by(e, e->unshown_until);
 
 	error = take_input(e, in);
-	charge_see_dirty(e->tree);
 	for (struct vm *vm = busy_first(e); vm; vm = busy_next(e, vm))
 		settle_vm(e, vm);
 	e->settled = e->now;

@@ -14,6 +14,7 @@
 #ifndef BALLAST_POLICY_ENGINE_H
 #define BALLAST_POLICY_ENGINE_H
 
+#include "policy/charge.h"
 #include "policy/reclaim.h"
 #include "policy/sample.h"
 
@@ -152,6 +153,8 @@ struct engine_input {
 	size_t nr_results;
 	const struct engine_request *requests;
 	size_t nr_requests;
+	const struct charge_seen *charges; /* of engine_charges(), after the samples */
+	size_t nr_charges;
 };
 
 /* ---- output ---- */
@@ -290,11 +293,20 @@ void engine_pool_view(const struct engine *engine, struct engine_pool_view *ret_
 
 /*
  * From now on the VM is charged page by page by somebody else, with charge_try() on *ret_leaf: what
- * was booked for it goes, its samples only tell what is seen, and its pages stay charged when it is
- * gone until they are uncharged. The leaf is there as long as the VM, or a reference of one's own,
- * is. -ENOENT: no such VM. Between ticks.
+ * was booked for it goes, its samples only tell what is seen, and its pages stay charged, and seen,
+ * when it is gone until they are uncharged. The leaf is there as long as the VM, or a reference of
+ * one's own, is. -ENOENT: no such VM. Between ticks.
  */
 int engine_page(struct engine *engine, uint64_t id, struct memcg **ret_leaf);
+
+/*
+ * What those others have charged since the last call, for the next tick's input: of groups that are
+ * an events target away from what was seen, of VMs that are paged since then, and of those that are
+ * gone and still have pages. Whatever else threads charge and uncharge, no tick sees it: the same
+ * inputs give the same decisions. *ret_charges is the engine's, until the next call. Returns how
+ * many; without memory none, and the next call has them.
+ */
+size_t engine_charges(struct engine *engine, const struct charge_seen **ret_charges);
 
 /* The tree, for walks in status: children of a group in order. */
 const struct memcg_tree *engine_tree(const struct engine *engine);

@@ -166,6 +166,9 @@ struct engine {
 	struct engine_action *actions;
 	struct balance_gift *gift;
 	struct vm **gift_vms;
+	struct charge_seen *charges; /* of engine_charges() */
+	size_t max_charges;
+	struct memcg *leaving; /* paged VMs that are gone: a reference each until they are empty */
 	size_t max_vms;
 	size_t nr_actions;
 	struct engine_event *events;
@@ -268,6 +271,7 @@ void engine_forget(struct engine *e, const struct vm *vm); /* it is gone: nothin
 /* topology.c: what changes, samples. Errors as engine_tick() tells them. */
 int topology_change(struct engine *e, const struct engine_change *change);
 int topology_samples(struct engine *e, const struct vm_sample *samples, size_t nr);
+int topology_charged(struct engine *e, const struct charge_seen *charge);
 struct vm *topology_vm(const struct engine *e, uint64_t id); /* NULL */
 void topology_free_vm(struct engine *e, struct vm *vm);
 void topology_busy(struct engine *e, struct vm *vm);

@@ -77,7 +77,8 @@ struct memcg {
 	struct memcg *parent;	      /* these never change while the group is online */
 	uint64_t seen;		      /* pages */
 	struct memcg_knobs knobs;     /* by memcg_set_knobs() only */
-	_Atomic uint64_t seen_shared; /* a leaf's seen, for who charges from its thread */
+	_Atomic uint64_t seen_shared; /* a leaf's seen, or what it is about to be: for who charges
+					 from its thread */
 
 	/* Excess, and what is asked of it: a line. */
 	unsigned char level; /* the root: 0 */
@@ -105,6 +106,7 @@ struct memcg {
 
 	_Atomic bool dirty; /* on the tree's dirty list, which then holds a reference */
 	struct memcg *dirty_next;
+	struct memcg *leaving_next; /* the engine's: of VMs that are gone and still have pages */
 
 	/*
 	 * As carry, of plans for other groups: a row each, by the level of the group, from 1 to its

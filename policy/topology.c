@@ -6,7 +6,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "policy/charge.h"
 #include "policy/engine_internal.h"
 
 struct vm *topology_vm(const struct engine *e, uint64_t id)
@@ -111,10 +110,8 @@ void topology_refresh(struct engine *e, struct vm *vm)
 /* What it uses: charged, or, where somebody else charges each page, only seen. */
 static int charge_vm(struct vm *vm, uint64_t pages)
 {
-	if (!vm->paged)
-		return charge_observed_later(vm->memcg, pages);
-	memcg_see_later(vm->memcg, pages);
-	return 0;
+	return vm->paged ? charge_see_later(vm->memcg, pages)
+			 : charge_observed_later(vm->memcg, pages);
 }
 
 /* Books what the VM uses, in full as long as it was not seen. */
@@ -392,20 +389,83 @@ static int change_knobs(struct engine *e, struct memcg *m, const struct memcg_kn
 	return m->vm ? vm_changed(e, vm_of(m)) : 0;
 }
 
+/* Others charge it from now on: what was booked for it goes. Takes away only: it cannot fail. */
+static void page_vm(struct vm *vm)
+{
+	if (!vm->paged)
+		charge_observed_later(vm->memcg, 0);
+	vm->paged = true;
+}
+
 int engine_page(struct engine *e, uint64_t id, struct memcg **ret_leaf)
 {
 	struct memcg *m = memcg_find(e->tree, id);
 
 	if (!m || !m->vm || m->offline)
 		return -ENOENT;
-	charge_observed(m, 0); /* takes away only: it cannot fail */
-	vm_of(m)->paged = true;
+	page_vm(vm_of(m));
+	memcg_carry(e->tree);
+	charge_tell(m); /* or nobody who reads the inputs would know */
 	*ret_leaf = m;
 	return 0;
 }
 
+size_t engine_charges(struct engine *e, const struct charge_seen **ret_charges)
+{
+	size_t nr = 2 * e->tree->nr_groups; /* each may be on both lists */
+	struct charge_seen *charges = e->charges;
+
+	if (!atomic_ptr_read(&e->tree->dirty) && !e->leaving)
+		return 0;
+	if (nr > e->max_charges) {
+		charges = grow(charges, nr, sizeof(*charges));
+		if (!charges)
+			return 0;
+		e->charges = charges;
+		e->max_charges = nr;
+	}
+	nr = charge_drain(e->tree, charges, e->max_charges);
+	for (const struct memcg *m = e->leaving; m; m = m->leaving_next) {
+		uint64_t pages = page_counter_read(&m->memory);
+
+		if (pages == 0 || pages != m->seen)
+			charges[nr++] = (struct charge_seen){ m->id, pages };
+	}
+	*ret_charges = charges;
+	return nr;
+}
+
+/* All of its pages are uncharged: it may go. */
+static void has_left(struct engine *e, struct memcg *m)
+{
+	for (struct memcg **at = &e->leaving; *at; at = &(*at)->leaving_next) {
+		if (*at != m)
+			continue;
+		*at = m->leaving_next;
+		css_put(&m->css);
+		return;
+	}
+}
+
+int topology_charged(struct engine *e, const struct charge_seen *charge)
+{
+	struct memcg *m = memcg_find(e->tree, charge->id);
+	int r;
+
+	/* It may be gone meanwhile: that is no error. */
+	if (!m || m->nr_below || (!m->vm && !m->offline))
+		return 0;
+	if (m->vm)
+		page_vm(vm_of(m));
+	r = charge_see_later(m, charge->pages);
+	if (r == 0 && m->offline && charge->pages == 0)
+		has_left(e, m);
+	return r;
+}
+
 static int gone(struct engine *e, struct memcg *m)
 {
+	bool leaves = m->vm && vm_of(m)->paged;
 	int r;
 
 	if (m->vm) {
@@ -419,9 +479,15 @@ static int gone(struct engine *e, struct memcg *m)
 		topology_free_vm(e, vm);
 		e->nr_vms--;
 	}
+	if (leaves)
+		css_get(&m->css);
 	r = charge_kill(m);
 	if (r)
 		return r;
+	if (leaves) {
+		m->leaving_next = e->leaving;
+		e->leaving = m;
+	}
 	forget_limited(e, m);
 	ask_forget_root(e, m->id);
 	return 0;

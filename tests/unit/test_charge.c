@@ -3,6 +3,7 @@
 #include <config.h>
 
 #include "policy/charge.h"
+#include "tests/unit/drain.h"
 #include "tests/unit/suite.h"
 
 #include <check.h>
@@ -155,7 +156,7 @@ START_TEST(impossible_amounts_are_refused)
 	ck_assert_int_eq(charge_direct(vm, PAGES_UNLIMITED + 1, &refused), -EINVAL);
 	ck_assert_int_eq(charge_direct(vm, PAGES_UNLIMITED, &refused), 0);
 	ck_assert_int_eq(uncharge_direct(vm, PAGES_UNLIMITED), 0);
-	charge_see_dirty(tree);
+	drain_and_see(tree);
 	ck_assert_int_eq(uncharge_direct(vm, 0), -EINVAL);
 	ck_assert_int_eq(uncharge_direct(vm, 1), -EINVAL);
 	check_has(vm, 0, 1);
@@ -199,21 +200,21 @@ START_TEST(the_planner_sees_a_group_at_each_events_target_and_once)
 	struct memcg *refused, *other = group(slice, 4);
 
 	ck_assert_int_eq(charge_direct(vm, CHARGE_EVENTS_TARGET - 1, &refused), 0);
-	ck_assert_uint_eq(charge_see_dirty(tree), 0);
+	ck_assert_uint_eq(drain_and_see(tree), 0);
 	ck_assert_uint_eq(vm->seen, 0);
 	ck_assert_int_eq(charge_direct(vm, 1, &refused), 0);
 	ck_assert_int_eq(charge_direct(vm, 1, &refused), 0);
 	ck_assert_int_eq(charge_direct(other, 5000, &refused), 0);
-	ck_assert_uint_eq(charge_see_dirty(tree), 2);
-	ck_assert_uint_eq(charge_see_dirty(tree), 0);
+	ck_assert_uint_eq(drain_and_see(tree), 2);
+	ck_assert_uint_eq(drain_and_see(tree), 0);
 	ck_assert_uint_eq(vm->seen, CHARGE_EVENTS_TARGET + 1);
 	ck_assert_uint_eq(tree->root->seen, CHARGE_EVENTS_TARGET + 1 + 5000);
 	memcg_verify(tree);
 	/* Downwards as well. */
 	ck_assert_int_eq(uncharge_direct(other, CHARGE_EVENTS_TARGET - 1), 0);
-	ck_assert_uint_eq(charge_see_dirty(tree), 0);
+	ck_assert_uint_eq(drain_and_see(tree), 0);
 	ck_assert_int_eq(uncharge_direct(other, 1), 0);
-	ck_assert_uint_eq(charge_see_dirty(tree), 1);
+	ck_assert_uint_eq(drain_and_see(tree), 1);
 	ck_assert_uint_eq(other->seen, 5000 - CHARGE_EVENTS_TARGET);
 	memcg_verify(tree);
 }
@@ -227,7 +228,7 @@ START_TEST(a_dirty_group_outlives_its_last_page_until_it_is_drained)
 	ck_assert_int_eq(memcg_kill(vm), 0);
 	ck_assert_int_eq(uncharge_direct(vm, 2 * CHARGE_EVENTS_TARGET), 0);
 	ck_assert_uint_eq(memcg_reap(tree), 0);
-	ck_assert_uint_eq(charge_see_dirty(tree), 1);
+	ck_assert_uint_eq(drain_and_see(tree), 1);
 	ck_assert_uint_eq(memcg_reap(tree), 1);
 	memcg_verify(tree);
 }
@@ -238,12 +239,12 @@ START_TEST(pages_that_went_unseen_go_with_the_group)
 	struct memcg *refused;
 
 	ck_assert_int_eq(charge_direct(vm, CHARGE_EVENTS_TARGET, &refused), 0);
-	ck_assert_uint_eq(charge_see_dirty(tree), 1);
+	ck_assert_uint_eq(drain_and_see(tree), 1);
 	ck_assert_int_eq(uncharge_direct(vm, CHARGE_EVENTS_TARGET - 10), 0);
 	ck_assert_int_eq(memcg_kill(vm), 0);
 	ck_assert_int_eq(uncharge_direct(vm, 10), 0);
 	while (memcg_reap(tree) == 0)
-		ck_assert_uint_eq(charge_see_dirty(tree), 1);
+		ck_assert_uint_eq(drain_and_see(tree), 1);
 	ck_assert_uint_eq(tree->root->seen, 0);
 	memcg_verify(tree);
 }
@@ -328,18 +329,18 @@ START_TEST(threads_charge_see_kill_and_reap_without_losing_a_page_or_a_group)
 			leaves[i] = leaf;
 			given[i]++;
 			while (charged < before + 2000) {
-				seen_dirty += charge_see_dirty(tree);
+				seen_dirty += drain_and_see(tree);
 				sched_yield();
 			}
 			ck_assert_int_eq(memcg_kill(leaf), 0);
 		}
-		seen_dirty += charge_see_dirty(tree);
+		seen_dirty += drain_and_see(tree);
 		frees += memcg_reap(tree);
 		sched_yield();
 	}
 	for (int i = 0; i < THREADS; i++)
 		pthread_join(threads[i], NULL);
-	charge_see_dirty(tree);
+	drain_and_see(tree);
 	frees += memcg_reap(tree);
 	ck_assert(!passed_max);
 	ck_assert_uint_gt(seen_dirty, 0);
@@ -377,18 +378,18 @@ START_TEST(threads_on_one_leaf_leave_less_than_an_events_target_unseen)
 		ck_assert_int_eq(
 			pthread_create(&threads[i], NULL, charge_one_leaf, (void *)(i + 1)), 0);
 	while (running) {
-		charge_see_dirty(tree);
+		drain_and_see(tree);
 		sched_yield();
 	}
 	for (int i = 0; i < THREADS; i++)
 		pthread_join(threads[i], NULL);
-	charge_see_dirty(tree);
+	drain_and_see(tree);
 	usage = page_counter_read(&vm->memory);
 	ck_assert_uint_gt(usage, 0);
 	ck_assert_uint_lt(
 		pages_max(usage, vm->seen) - pages_min(usage, vm->seen), CHARGE_EVENTS_TARGET);
 	check_has(vm, usage, usage + 1);
-	ck_assert_uint_eq(charge_see_dirty(tree), 0);
+	ck_assert_uint_eq(drain_and_see(tree), 0);
 	memcg_verify(tree);
 }
 END_TEST
@@ -711,7 +712,7 @@ START_TEST(threads_with_stocks_lose_no_page_pass_no_max_and_let_each_group_go_on
 	for (uintptr_t i = 0; i < STOCKS; i++)
 		ck_assert_int_eq(pthread_create(&threads[i], NULL, stress, (void *)i), 0);
 	while (running) {
-		charge_see_dirty(tree);
+		drain_and_see(tree);
 		if (turns % 256 == 0 && turns / 256 < 4) /* half of them die in use */
 			ck_assert_int_eq(charge_kill(stress_leaf[turns / 256]), 0);
 		turns++;
@@ -722,7 +723,7 @@ START_TEST(threads_with_stocks_lose_no_page_pass_no_max_and_let_each_group_go_on
 		pthread_join(threads[i], NULL);
 	for (uint64_t n = pages_min(4, (turns + 255) / 256); n < 8; n++)
 		ck_assert_int_eq(charge_kill(stress_leaf[n]), 0);
-	while (charge_see_dirty(tree))
+	while (drain_and_see(tree))
 		;
 	freed += memcg_reap(tree);
 	ck_assert_uint_eq(stress_over, 0);

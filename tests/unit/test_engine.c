@@ -43,9 +43,75 @@ START_TEST(a_vm_that_is_charged_page_by_page_is_seen_and_not_booked)
 	ck_assert_uint_eq(page_counter_read(&leaf->memory), 0);
 	ck_assert_int_eq(charge_direct(leaf, 5, &refused), 0);
 	world_tick(&w);
+	ck_assert_uint_eq(leaf->seen, 5); /* what it has so far, told once */
+	world_tick(&w);
 	ck_assert_uint_eq(page_counter_read(&leaf->memory), 5);
-	ck_assert_uint_eq(leaf->seen, MIB(300));
+	ck_assert_uint_eq(leaf->seen, MIB(300)); /* its sample's word */
 	ck_assert_int_eq(uncharge_direct(leaf, 5), 0);
+	/* Once more: what it has is not the engine's to take. */
+	ck_assert_int_eq(charge_direct(leaf, 7, &refused), 0);
+	ck_assert_int_eq(engine_page(w.engine, 3, &leaf), 0);
+	ck_assert_uint_eq(page_counter_read(&leaf->memory), 7);
+	ck_assert_int_eq(uncharge_direct(leaf, 7), 0);
+}
+END_TEST
+
+/* Two groups, a VM each; one is charged page by page and dies with its memory still there. */
+START_TEST(a_dead_vms_pages_stay_seen_until_they_are_uncharged_and_its_siblings_have_their_own)
+{
+	struct memcg_knobs limited = none;
+	struct memcg *leaf, *refused;
+
+	limited.max = MIB(350);
+	world_open_pool(&w, MIB(1000));
+	world_group(&w, 8, MEMCG_ROOT_ID, &none);
+	world_group(&w, 9, MEMCG_ROOT_ID, &limited);
+	world_add(&w, 3, 8, MIB(500), 0, &none);
+	world_add(&w, 4, 9, MIB(500), MIB(300), &none);
+	world_tick(&w);
+	ck_assert_int_eq(engine_page(w.engine, 3, &leaf), 0);
+	css_get(&leaf->css);
+	ck_assert_int_eq(charge_direct(leaf, MIB(200) + 5, &refused), 0);
+	world_vm(&w, 3)->resident = MIB(200) + 5;
+	world_tick(&w);
+	world_vm(&w, 3)->gone = true;
+	world_change(&w, &(struct engine_change){ .type = ENGINE_VM_GONE, .id = 3 });
+	world_ticks(&w, 20);
+	ck_assert_uint_eq(leaf->seen, MIB(200) + 5);
+	ck_assert_uint_eq(page_counter_read(&leaf->memory), MIB(200) + 5);
+	ck_assert_int_eq(world_free(&w), (int64_t)(MIB(500) - 5));
+	ck_assert_int_eq(charge_direct(leaf, 1, &refused), -ENODEV);
+	ck_assert_uint_eq(world_vm(&w, 4)->commands, 0);
+	/* Some of it goes: seen to the page, however little it is. */
+	ck_assert_int_eq(uncharge_direct(leaf, 5), 0);
+	world_tick(&w);
+	ck_assert_uint_eq(leaf->seen, MIB(200));
+	ck_assert_int_eq(uncharge_direct(leaf, MIB(200)), 0);
+	css_put(&leaf->css);
+	world_ticks(&w, 2);
+	ck_assert_int_eq(world_free(&w), (int64_t)MIB(700));
+	ck_assert_uint_eq(engine_tree(w.engine)->nr_groups, 4);
+	ck_assert_uint_eq(world_vm(&w, 4)->commands, 0);
+}
+END_TEST
+
+START_TEST(charges_of_who_cannot_be_charged_change_nothing)
+{
+	const struct charge_seen bad[] = { { 777, 5 }, { 9, 5 }, { MEMCG_ROOT_ID, 5 },
+		{ 4, PAGES_UNLIMITED } };
+	struct engine_input in = { .charges = bad, .nr_charges = 4 };
+	struct engine_output out;
+
+	world_open_pool(&w, MIB(1000));
+	world_group(&w, 9, MEMCG_ROOT_ID, &none);
+	world_add(&w, 3, MEMCG_ROOT_ID, MIB(500), MIB(300), &none);
+	world_add(&w, 4, MEMCG_ROOT_ID, MIB(500), MIB(200), &none);
+	world_tick(&w);
+	in.now = w.now + 1;
+	ck_assert_int_eq(engine_tick(w.engine, &in, &out), -EINVAL);
+	ck_assert_uint_eq(memcg_find(engine_tree(w.engine), 9)->seen, 0);
+	ck_assert_int_eq(
+		world_free(&w), (int64_t)MIB(700)); /* 4 is charged by others, who have nothing */
 }
 END_TEST
 
@@ -489,6 +555,8 @@ int main(void)
 	const TTest *const tests[] = {
 		nobody_is_asked_while_free_is_at_wm_low,
 		a_vm_that_is_charged_page_by_page_is_seen_and_not_booked,
+		a_dead_vms_pages_stay_seen_until_they_are_uncharged_and_its_siblings_have_their_own,
+		charges_of_who_cannot_be_charged_change_nothing,
 		guest_under_soft_limit_keeps_all_while_another_is_in_excess,
 		without_its_soft_pass_soft_limits_mean_nothing,
 		second_pass_takes_from_those_without_limit_only_what_excess_cannot_cover,

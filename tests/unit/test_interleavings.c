@@ -18,6 +18,7 @@
 #include <check.h>
 #include <stdio.h>
 
+#include "tests/unit/drain.h"
 #include "tests/unit/orders.h"
 #include "tests/unit/suite.h"
 
@@ -63,7 +64,7 @@ static void check_exact(void)
 {
 	charge_stock_idle(mine);
 	charge_stock_idle(theirs);
-	while (charge_see_dirty(tree))
+	while (drain_and_see(tree))
 		;
 	ck_assert_uint_eq(page_counter_read(&tree->root->memory), held);
 	ck_assert_uint_eq(atomic_u64_read(&stocks->hungry), 0);
@@ -125,7 +126,7 @@ static void uncharge_target(void)
 
 static void drain(void)
 {
-	charge_see_dirty(tree);
+	drain_and_see(tree);
 }
 
 static void charge_60(void)
@@ -239,11 +240,11 @@ static void setup_dirty(void)
 
 static void check_seen(void)
 {
-	charge_see_dirty(tree);
+	drain_and_see(tree);
 	ck_assert_uint_lt(distance(vm->seen, page_counter_read(&vm->memory)), CHARGE_EVENTS_TARGET);
 	ck_assert_uint_lt(
 		distance(other->seen, page_counter_read(&other->memory)), CHARGE_EVENTS_TARGET);
-	ck_assert_uint_eq(charge_see_dirty(tree), 0);
+	ck_assert_uint_eq(drain_and_see(tree), 0);
 	check_all();
 }
 
@@ -259,7 +260,7 @@ END_TEST
 
 static void check_both_listed(void)
 {
-	ck_assert_uint_eq(charge_see_dirty(tree), 2);
+	ck_assert_uint_eq(drain_and_see(tree), 2);
 	check_seen();
 }
 
@@ -325,7 +326,7 @@ static void check_killed(void)
 		ck_assert_int_eq(uncharge_direct(vm, held), 0);
 	held = 0;
 	css_put(&vm->css);
-	while (charge_see_dirty(tree))
+	while (drain_and_see(tree))
 		;
 	reaped += memcg_reap(tree);
 	ck_assert_uint_eq(reaped, 1);

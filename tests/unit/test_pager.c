@@ -6,6 +6,7 @@
 #include <config.h>
 
 #include "hv/pager/pager.h"
+#include "tests/unit/drain.h"
 #include "tests/unit/scratch.h"
 #include "tests/unit/suite.h"
 
@@ -430,7 +431,7 @@ START_TEST(a_vmm_that_dies_in_the_middle_is_uncharged_and_its_group_released)
 	await_usage(leaf[1], 50);
 	await_usage(slice, 50);
 	await_gone(0);
-	while (charge_see_dirty(tree))
+	while (drain_and_see(tree))
 		;
 	ck_assert_uint_eq(memcg_reap(tree), 1);
 	vmm_end(&other, 0);

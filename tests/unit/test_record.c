@@ -29,6 +29,7 @@ static const struct {
 	{ "vm_sample", &record_sample },
 	{ "engine_result", &record_result },
 	{ "engine_request", &record_request },
+	{ "charge_seen", &record_charge },
 	{ "engine_action", &record_action },
 	{ "engine_event", &record_event },
 };
@@ -502,6 +503,79 @@ START_TEST(a_run_replays_to_the_same_decisions)
 }
 END_TEST
 
+static void record_ticks(struct world *w, struct memcg *leaf, uint64_t pages, unsigned int ticks)
+{
+	uint64_t has = page_counter_read(&leaf->memory);
+
+	int r = pages > has ? charge_over(leaf, pages - has) : uncharge_direct(leaf, has - pages);
+
+	ck_assert_int_eq(r, 0);
+	world_ticks(w, ticks);
+}
+
+/*
+ * One that is charged page by page, by others than the engine: what of it is seen between its
+ * samples brings its group over its max, and the other one gives. It dies, and its memory stays.
+ */
+static void record_a_paged_run(void)
+{
+	static struct world w;
+	struct memcg_knobs limited = none;
+	struct engine_config config;
+	struct memcg *leaf;
+
+	limited.max = MIB(400);
+	world_config(&config);
+	ck_assert_int_eq(record_new(open_memstream(&text, &size), &config, &recording), 0);
+	world_open(&w, &config, MIB(1000));
+	world_group(&w, 9, MEMCG_ROOT_ID, &limited);
+	world_add(&w, 3, 9, MIB(500), MIB(100), &none);
+	world_add(&w, 4, 9, MIB(500), MIB(200), &none);
+	world_ticks(&w, 5);
+	ck_assert_int_eq(engine_page(w.engine, 3, &leaf), 0);
+	css_get(&leaf->css); /* who charges it */
+	world_vm(&w, 3)->no_process = true;
+	record_ticks(&w, leaf, MIB(100), 5);
+	record_ticks(&w, leaf, MIB(300), 60);
+	world_vm(&w, 3)->gone = true;
+	world_change(&w, &(struct engine_change){ .type = ENGINE_VM_GONE, .id = 3 });
+	record_ticks(&w, leaf, MIB(299) + 7, 60);
+	ck_assert_uint_eq(leaf->seen, MIB(299) + 7);
+	record_ticks(&w, leaf, 9, 30);
+	ck_assert_int_eq(uncharge_direct(leaf, 9), 0);
+	css_put(&leaf->css);
+	world_ticks(&w, 30);
+	ck_assert_uint_eq(engine_tree(w.engine)->nr_groups, 3); /* it is gone */
+	world_close(&w);
+	ck_assert_int_eq(record_error(recording), 0);
+	record_free(recording);
+	recording = NULL;
+}
+
+START_TEST(a_run_with_a_vm_that_is_charged_page_by_page_replays_to_the_same_decisions)
+{
+	record_a_paged_run();
+	ck_assert_msg(replay_text(text, size) == 0, "%s", result.what);
+	ck_assert_msg(
+		result.differing == 0, "line %" PRIu64 ": %s", result.first_line, result.what);
+	ck_assert_ptr_nonnull(strstr(text, "\"type\":\"cut\""));
+	ck_assert_ptr_nonnull(strstr(text, "\"charges\":[{\"id\":3}]")); /* the end */
+}
+END_TEST
+
+START_TEST(one_changed_charge_changes_decisions)
+{
+	char *at;
+
+	record_a_paged_run();
+	at = strstr(text, ",\"charges\":[{\"id\":3,\"pages\":76800}]");
+	ck_assert_ptr_nonnull(at);
+	memset(at, ' ', strchr(at, ']') + 1 - at);
+	ck_assert_int_eq(replay_text(text, size), 0);
+	ck_assert_uint_gt(result.differing, 0);
+}
+END_TEST
+
 START_TEST(only_what_changed_is_written)
 {
 	record_a_run();
@@ -635,6 +709,7 @@ START_TEST(what_is_no_recording_is_refused_with_words)
 		{ HEADER "{\"now\":1,\"samples\":{}}\n", -EBADMSG, 2 },
 		{ HEADER "{\"now\":1,\"samples\":[7]}\n", -EBADMSG, 2 },
 		{ HEADER "{\"now\":1,\"pool\":[]}\n", -EBADMSG, 2 },
+		{ HEADER "{\"now\":1,\"charges\":[{\"id\":-1}]}\n", -EBADMSG, 2 },
 		{ HEADER "{\"now\":1,\"changes\":[{\"type\":\"vm_sold\"}]}\n", -EBADMSG, 2 },
 		{ HEADER "{\"now\":5}\n{\"now\":4}\n", -EBADMSG, 3 },
 		{ HEADER "[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]\n",
@@ -752,6 +827,9 @@ int main(void)
 	tcase_add_test(
 		tcase, members_that_are_unknown_of_another_type_or_out_of_bounds_are_refused);
 	tcase_add_test(tcase, a_run_replays_to_the_same_decisions);
+	tcase_add_test(
+		tcase, a_run_with_a_vm_that_is_charged_page_by_page_replays_to_the_same_decisions);
+	tcase_add_test(tcase, one_changed_charge_changes_decisions);
 	tcase_add_test(tcase, only_what_changed_is_written);
 	tcase_add_test(tcase, one_changed_input_changes_decisions);
 	tcase_add_test(tcase, one_changed_decision_is_noticed_in_its_line_and_nowhere_else);

@@ -216,6 +216,7 @@ void world_tick(struct world *w)
 		move(&w->vm[i]);
 		samples[in.nr_samples++] = sample(&w->vm[i]);
 	}
+	in.nr_charges = engine_charges(w->engine, &in.charges);
 	w->error = engine_tick(w->engine, &in, &w->out);
 	memcg_verify(engine_tree(w->engine));
 	w->nr_changes = w->nr_requests = w->nr_results = 0;
