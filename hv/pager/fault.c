@@ -185,7 +185,45 @@ static void leave(struct pager_thread *t, struct pager_vm *vm, uint64_t address)
 	}
 	close(vm->uffd);
 	vm->uffd = -1;
-	vm->nr_waiting = 0;
+	vm->nr_waiting = vm->nr_doubts = 0;
+}
+
+/*
+ * A thread of the VMM that drops pages goes on when its event was read, and only then they go: what
+ * another thread faults in meanwhile goes with them, and nobody tells. So what is filled first of
+ * the dropped is looked at once more.
+ */
+static void doubt(struct pager_vm *vm, uint64_t page, uint64_t address)
+{
+	if (!vm->doubtful || !(vm->pages[page] & PAGER_DROPPED))
+		return;
+	vm->doubtful--;
+	if (vm->nr_doubts < PAGER_DOUBTS_MAX)
+		vm->doubts[vm->nr_doubts++] = (struct pager_wait){ .address = address };
+}
+
+/* Counted it is there: where it went it is zeros again. False: not now. */
+static bool make_sure(struct pager_thread *t, struct pager_vm *vm, uint64_t address)
+{
+	uint64_t page, offset;
+	bool is_new;
+
+	if (!find_page(vm, address, &page, &offset) || !(vm->pages[page] & PAGER_CHARGED))
+		return true;
+	return fill(t, vm, address, &is_new) != AGAIN;
+}
+
+static void settle_doubts(struct pager_thread *t, struct pager_vm *vm)
+{
+	size_t left = 0;
+
+	for (size_t i = 0; i < vm->nr_doubts; i++) {
+		struct pager_wait d = vm->doubts[i];
+
+		if (++d.turns < PAGER_DOUBT_TURNS || !make_sure(t, vm, d.address))
+			vm->doubts[left++] = d;
+	}
+	vm->nr_doubts = left;
 }
 
 /* True: resolved, or nobody waits for it any more. */
@@ -206,6 +244,8 @@ static bool resolve(struct pager_thread *t, struct pager_vm *vm, uint64_t addres
 		charged = false; /* it is being taken down: its last pages are not counted */
 	}
 	filled = fill(t, vm, address, &is_new);
+	if (filled == FILLED && is_new)
+		doubt(vm, page, address);
 	if (charged && filled == FILLED && is_new) {
 		vm->pages[page] |= PAGER_CHARGED;
 		vm->charged++;
@@ -260,6 +300,7 @@ static void removed(struct pager_thread *t, struct pager_vm *vm, uint64_t start,
 		}
 		before += r->pages;
 	}
+	vm->doubtful = PAGER_DOUBTFUL;
 	vm->removed += n;
 	vm->charged -= n;
 	uncharge_pages(t, vm, n);
@@ -316,13 +357,16 @@ static bool gone(const struct pollfd *process)
 	return process->revents & (POLLIN | POLLERR | POLLHUP | POLLNVAL);
 }
 
-/* Who waits is looked at in each turn; *ret_waits: there is one. True: something happened. */
-static bool serve(struct pager_thread *t, bool turn, bool *ret_waits)
+/*
+ * Who waits, and what is in doubt, is looked at in each turn; there is one: *ret_waits,
+ * *ret_doubts. True: something happened.
+ */
+static bool serve(struct pager_thread *t, bool turn, bool *ret_waits, bool *ret_doubts)
 {
 	struct pager_vm **at = &t->vms, *vm;
 	bool any = false;
 
-	*ret_waits = false;
+	*ret_waits = *ret_doubts = false;
 	for (size_t i = PAGER_POLLS_OWN; (vm = *at); i += 2) {
 		if (gone(&t->polls[i + 1])) {
 			*at = vm->next_of_thread;
@@ -336,7 +380,10 @@ static bool serve(struct pager_thread *t, bool turn, bool *ret_waits)
 		}
 		if (turn && vm->nr_waiting)
 			retry(t, vm);
+		if (turn)
+			settle_doubts(t, vm);
 		*ret_waits |= vm->nr_waiting > 0;
+		*ret_doubts |= vm->nr_doubts > 0;
 		at = &vm->next_of_thread;
 	}
 	return any;
@@ -373,7 +420,7 @@ static void set_turns(struct pager_thread *t, bool on)
 void *pager_thread_main(void *arg)
 {
 	struct pager_thread *t = arg;
-	bool idle = true, waits = false, any = false, turn;
+	bool idle = true, waits = false, doubts = false, any = false, turn;
 
 	while (!t->pager->ends) {
 		size_t n = list_polls(t);
@@ -382,16 +429,16 @@ void *pager_thread_main(void *arg)
 		if (poll(t->polls, n, -1) <= 0)
 			continue;
 		turn = take_count(&t->polls[1]);
-		any |= serve(t, turn, &waits);
+		any |= serve(t, turn, &waits, &doubts);
 		if (take_count(&t->polls[0]))
 			take_arriving(t);
 		if (idle && any) {
 			idle = false;
 			set_turns(t, true);
 		} else if (!idle && turn && !any && !waits) {
-			idle = true;
-			set_turns(t, false);
 			charge_stock_idle(t->stock);
+			idle = !doubts;
+			set_turns(t, doubts);
 		}
 		any &= !turn; /* a whole turn without a fault */
 	}

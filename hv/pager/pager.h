@@ -37,6 +37,17 @@
 /* A turn is 10 ms: a second, in which a balloon gives some tens of MiB. */
 #define PAGER_TURN_MS	 10
 #define PAGER_WAIT_TURNS 100
+/*
+ * A page that one thread of a VMM drops while another faults it in may go after it was filled, and
+ * no event says so. That happens while the event of the drop is under way, to what is filled first
+ * after it: so many pages of each drop are looked at again after a tenth of a second, in which a
+ * thread that drops has long done so. What is counted is there then. Of a VM so many wait for that
+ * at a time; what is missed stays counted until it is touched, dropped again, or the VM ends: too
+ * much, and never too little.
+ */
+#define PAGER_DOUBTFUL	  8
+#define PAGER_DOUBT_TURNS 10
+#define PAGER_DOUBTS_MAX  512
 
 struct pager_region {
 	uint64_t base; /* in the VMM, bytes */

@@ -33,6 +33,10 @@ struct pager_vm {
 	uint8_t *pages; /* enum pager_page, of all regions one after the other */
 	struct pager_wait waiting[PAGER_WAITING_MAX];
 	size_t nr_waiting;
+	/* Filled right after pages were dropped: these may have gone with them. */
+	struct pager_wait doubts[PAGER_DOUBTS_MAX];
+	size_t nr_doubts;
+	unsigned int doubtful; /* fills that still may be such */
 
 	/* Written by its thread, read by the planner. */
 	_Atomic uint64_t charged, faults, removed, waited, over, failed;

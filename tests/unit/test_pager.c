@@ -15,6 +15,7 @@
 #include <fcntl.h>
 #include <linux/userfaultfd.h>
 #include <poll.h>
+#include <pthread.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -52,7 +53,9 @@ struct vmm {
 };
 
 struct order {
-	char what; /* t: touch, w: write, d: drop, q: quit; answered with the first byte of each */
+	/* t: touch, w: write, d: drop, r: drop while another thread touches the last, m: how many
+	 * are there, q: quit; answered with a byte: of t the last page's first. */
+	char what;
 	uint32_t page, pages;
 };
 
@@ -88,10 +91,54 @@ static int vmm_connect(void)
 	return fd;
 }
 
+static volatile bool ready, racing;
+
+static void *touch_when_racing(void *arg)
+{
+	ready = true;
+	while (!racing)
+		;
+	for (volatile int i = 0; i < (int)((uintptr_t)arg / PAGE % 64) * 1500; i++)
+		;
+	*(volatile char *)arg = 'r';
+	return NULL;
+}
+
+static void vmm_race(volatile char *guest, const struct order *order)
+{
+	char *last = (char *)guest + (order->page + order->pages - 1) * PAGE;
+	pthread_t other;
+
+	madvise(last, PAGE, MADV_DONTNEED);
+	ready = racing = false;
+	if (pthread_create(&other, NULL, touch_when_racing, last) != 0)
+		_exit(6);
+	while (!ready)
+		;
+	racing = true;
+	madvise((char *)guest + order->page * PAGE, order->pages * PAGE, MADV_DONTNEED);
+	pthread_join(other, NULL);
+}
+
+static char vmm_count(volatile char *guest, const struct order *order)
+{
+	unsigned char there[PAGES] = { 0 };
+	int n = 0;
+
+	mincore((char *)guest + order->page * PAGE, order->pages * PAGE, there);
+	for (uint32_t p = 0; p < order->pages; p++)
+		n += there[p] & 1;
+	return (char)n;
+}
+
 static char vmm_obey(volatile char *guest, const struct order *order)
 {
 	char sum = 0;
 
+	if (order->what == 'm')
+		return vmm_count(guest, order);
+	if (order->what == 'r')
+		vmm_race(guest, order);
 	if (order->what == 'd')
 		madvise((char *)guest + order->page * PAGE, order->pages * PAGE, MADV_DONTNEED);
 	for (uint32_t p = order->page; p < order->page + order->pages; p++) {
@@ -439,6 +486,34 @@ START_TEST(a_vmm_that_dies_in_the_middle_is_uncharged_and_its_group_released)
 }
 END_TEST
 
+/* What a thread drops while another faults it in: of so many pages, one after the other. */
+#define RACES 200
+
+START_TEST(a_page_that_is_dropped_while_it_is_faulted_in_is_counted_as_it_is_in_the_end)
+{
+	struct vmm v = vmm_new(PAGES);
+	uint64_t counted, there;
+	int looks = 0;
+
+	add(&v, 0, false);
+	for (uint32_t i = 0; i < RACES; i++) {
+		obey(&v, 'w', 0, PAGES - 1 - i);
+		obey(&v, 'r', 0, PAGES - i);
+	}
+	do {
+		usleep(1000);
+		counted = page_counter_read(&leaf[0]->memory);
+		there = (unsigned char)obey(&v, 'm', PAGES - RACES, RACES);
+	} while (counted != there && ++looks < LOOKS_MAX);
+	ck_assert_uint_eq(counted, there);
+	ck_assert_uint_eq(counts(0).charged, there);
+	printf("# %d looks until it was so\n", looks);
+	vmm_end(&v, 0);
+	await_gone(0);
+	await_usage(slice, 0);
+}
+END_TEST
+
 START_TEST(a_vmm_that_lied_about_its_memory_harms_only_itself_and_does_not_hang)
 {
 	struct vmm v = vmm_new(100), other = vmm_new(PAGES);
@@ -687,6 +762,10 @@ int main(void)
 	tcase_add_test(tc, anothers_stock_is_no_reason_to_charge_over);
 	tcase_add_test(tc, a_vmm_that_dies_in_the_middle_is_uncharged_and_its_group_released);
 	tcase_add_test(tc, a_vmm_that_lied_about_its_memory_harms_only_itself_and_does_not_hang);
+#ifndef __SANITIZE_THREAD__ /* which takes no threads after a fork */
+	tcase_add_test(
+		tc, a_page_that_is_dropped_while_it_is_faulted_in_is_counted_as_it_is_in_the_end);
+#endif
 	tcase_add_test(tc, a_vm_outlives_the_pager_with_all_of_its_memory);
 	tcase_add_test(tc, a_file_that_got_shorter_is_an_error_for_who_touches_the_page_alone);
 	tcase_add_test(tc, eight_vms_that_fault_drop_and_die_leave_exact_counts);
