@@ -314,6 +314,12 @@ struct core_job {
 /* -ENOENT; finished jobs are remembered for a while (the last 64). */
 int core_job(const struct core *core, uint64_t job, struct core_job *ret_job);
 
+/* What some hundreds of page faults need: 4 MiB. */
+#define CORE_ROOM_PAGES 1024
+/* For who charges page by page: room below a group whose max refused. One request at a time, which
+ * *job names: what it brings may be enough. */
+void core_room(struct core *core, uint64_t group, uint64_t *job);
+
 /* What the engine told since last asked (for notifications), oldest first; at most nr. */
 size_t core_take_events(struct core *core, struct engine_event *ret_events, size_t nr);
 

@@ -89,6 +89,14 @@ int core_job(const struct core *core, uint64_t job, struct core_job *ret_job)
 	return 0;
 }
 
+void core_room(struct core *core, uint64_t group, uint64_t *job)
+{
+	struct core_job asked;
+
+	if (core_job(core, *job, &asked) < 0 || asked.state != CORE_JOB_RUNNING)
+		core_reclaim(core, group, CORE_ROOM_PAGES, job);
+}
+
 void core_job_requests(struct core *core, struct core_input *input)
 {
 	for (size_t i = 0; i < CORE_JOBS; i++) {

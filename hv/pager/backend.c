@@ -27,8 +27,6 @@
 #define ENTRIES_MAX (4 * PLACES_MAX)
 /* Fault threads: more than hosts of this kind have cores to spare for it. */
 #define THREADS 4
-/* Asked for below a group that refused: what some hundreds of faults need. 4 MiB. */
-#define ROOM_PAGES 1024
 
 enum place_state { PLACE_FREE, PLACE_CONNECTED, PLACE_HELLO, PLACE_RUNS };
 
@@ -535,14 +533,12 @@ static void place_bind(struct hv *hv, struct place *p, struct core *core)
 
 void hv_pager_bind(struct hv *hv, struct core *core)
 {
-	struct core_job job;
 	uint64_t group;
 
 	for (struct place *p = hv->places; p; p = p->next)
 		if (p->state == PLACE_HELLO)
 			place_bind(hv, p, core);
 	group = hv->pager ? pager_take(hv->pager) : 0;
-	/* One at a time: what it brings may be enough. */
-	if (group && (core_job(core, hv->job, &job) < 0 || job.state != CORE_JOB_RUNNING))
-		core_reclaim(core, group, ROOM_PAGES, &hv->job);
+	if (group)
+		core_room(core, group, &hv->job);
 }

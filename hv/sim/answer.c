@@ -57,8 +57,9 @@ static int answer_list(struct hv *hv, struct hv_event *event)
 	if (!event->listed.vms)
 		return -ENOMEM;
 	for (struct sim_guest *vm = hv->by_uuid; vm; vm = vm->by_uuid.next)
-		event->listed.vms[event->listed.nr++] = (struct hv_listed){ vm->uuid,
-			sim_copy_text(vm->name, &r), run_state(vm), listed_job(vm) };
+		if (!vm->paging.left)
+			event->listed.vms[event->listed.nr++] = (struct hv_listed){ vm->uuid,
+				sim_copy_text(vm->name, &r), run_state(vm), listed_job(vm) };
 	return r;
 }
 
@@ -121,7 +122,7 @@ static int answer_process(struct hv *hv, struct hv_event *event)
 	if (!event->process.vms)
 		return -ENOMEM;
 	for (struct sim_guest *vm = hv->by_uuid; vm; vm = vm->by_uuid.next) {
-		if (vm->guest.state == GUEST_OFF)
+		if (vm->guest.state == GUEST_OFF || vm->paging.left)
 			continue;
 		event->process.vms[event->process.nr++] = (struct hv_process){ .uuid = vm->uuid,
 			.known = true,
@@ -130,7 +131,8 @@ static int answer_process(struct hv *hv, struct hv_event *event)
 			.swapped = vm->guest.host_swapped,
 			.overhead = vm->overhead,
 			.started = vm->started,
-			.throttle = vm->throttle };
+			.throttle = vm->throttle,
+			.paging = vm->paging.counts };
 	}
 	return 0;
 }

@@ -60,6 +60,9 @@ SIM_FIGURE(idle, guest_region(r->vm.guest, GUEST_IDLE))
 SIM_FIGURE(swap_in, r->vm.guest->swap_in)
 SIM_FIGURE(refaults, r->vm.guest->memory.refaults)
 SIM_FIGURE(wanted, r->vm.guest->wanted)
+SIM_FIGURE(charged, r->vm.charged)
+SIM_FIGURE(over, r->vm.paging->over *GUEST_PAGE)
+SIM_FIGURE(waited, r->vm.paging->waited)
 SIM_FIGURE(majfaults, guest_majfaults(r->vm.guest))
 SIM_FIGURE(dirty, r->vm.guest->memory.dirty)
 SIM_FIGURE(swapped_most, r->vm.guest->swapped_most)
@@ -155,6 +158,9 @@ static const struct figure figures[] = {
 	{ "vm", "active-file", true, read_active_file },
 	{ "vm", "inactive-anon", true, read_inactive_anon },
 	{ "vm", "active-anon", true, read_active_anon },
+	{ "vm", "charged", true, read_charged }, /* page by page, as is what follows */
+	{ "vm", "over", true, read_over },	 /* a max, as no room came in time */
+	{ "vm", "waited", false, read_waited },	 /* faults, for room */
 	/* of the daemon */
 	{ "vm", "ceiling", true, read_ceiling },
 	{ "vm", "cut", true, read_cut }, /* ceiling less target */

@@ -68,6 +68,12 @@ struct guest_params {
 	bool reporting; /* free page reporting: what is free goes back to the host, at reported */
 	uint64_t reported;   /* bytes a second */
 	bool deflate_on_oom; /* takes pages back from the balloon when it runs out */
+	/*
+	 * Asked before pages are touched that were never: how many of so many are there then; who
+	 * touches the others waits. NULL: all are.
+	 */
+	uint64_t (*fault)(void *ctx, uint64_t pages);
+	void *fault_ctx;
 };
 
 void guest_params_default(struct guest_params *ret_params);
@@ -135,6 +141,7 @@ struct guest {
 	unsigned int nr_programs;
 	struct guest_disk disk;
 	double stall_us;      /* that its programs still wait for memory */
+	bool faulting;	      /* a page that was touched in this step is not there yet */
 	uint64_t dirty_since; /* the oldest dirty page's, about; 0: there is none */
 	/* Counters, bytes. */
 	uint64_t swap_in, host_faults, wanted; /* wanted: asked for and not there */

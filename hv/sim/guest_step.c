@@ -82,6 +82,18 @@ uint64_t guest_shrink(struct guest *guest, struct memory_reclaim *how)
 	return got;
 }
 
+/* Of so much that is touched for the first time, what is there. */
+static uint64_t touch(struct guest *guest, uint64_t bytes)
+{
+	const struct guest_params *p = &guest->params;
+	uint64_t got =
+		p->fault && bytes ? GUEST_PAGE * p->fault(p->fault_ctx, bytes / GUEST_PAGE) : bytes;
+
+	guest->kinds[GUEST_UNTOUCHED] -= got;
+	guest->faulting |= got < bytes;
+	return got;
+}
+
 uint64_t guest_room(struct guest *guest, uint64_t bytes)
 {
 	uint64_t *kinds = guest->kinds;
@@ -93,7 +105,9 @@ uint64_t guest_room(struct guest *guest, uint64_t bytes)
 	idle = idle_touched(guest);
 	leaves_idle(guest, idle, part, true);
 	kinds[GUEST_FREE] -= part;
-	kinds[GUEST_UNTOUCHED] -= got - part;
+	got = part + touch(guest, got - part);
+	if (guest->faulting)
+		return got; /* it waits for the page that it has, and looks for no other */
 	got += evict(guest, bytes - got);
 	if (got < bytes && guest->params.deflate_on_oom)
 		got += min_u64(bytes - got, guest->params.maximum - guest_actual(guest) - got);
@@ -337,8 +351,10 @@ static bool reporting_step(struct guest *guest)
 
 bool guest_step(struct guest *guest, uint64_t now)
 {
-	bool moved = works_step(guest);
+	bool moved;
 
+	guest->faulting = false;
+	moved = works_step(guest);
 	for (unsigned int i = 0; i < guest->nr_programs; i++)
 		moved |= program_step(&guest->programs[i], guest);
 	guest_disk_wait(guest, &guest->stall_us, GUEST_STEP_US);

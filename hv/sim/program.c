@@ -89,7 +89,7 @@ uint64_t program_allocate(struct program *program, struct guest *guest, unsigned
 		dirty);
 	guest->wanted += bytes - got;
 	/* While something is being written it waits; the OOM killer comes where nothing helps. */
-	if (got || !bytes || guest->memory.dirty)
+	if (got || !bytes || guest->memory.dirty || guest->faulting)
 		program->starved_us = 0;
 	else
 		program->starved_us += GUEST_STEP_US;
@@ -166,7 +166,7 @@ static void gzip_step(struct program *p, struct guest *guest, double us)
 	}
 	if (missing > room) { /* what there was no room for goes at once: not read */
 		guest->kinds[GUEST_FREE] += room;
-		p->starved_us += GUEST_STEP_US;
+		p->starved_us += guest->faulting ? 0 : GUEST_STEP_US;
 		return;
 	}
 	guest->kinds[GUEST_FREE] += room - missing;

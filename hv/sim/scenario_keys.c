@@ -71,6 +71,7 @@ static const struct key vm_keys[] = {
 	{ "driver", KEY_BOOL, AT(guest.driver), 0 },
 	{ "driver-after", KEY_TIME, AT(guest.driver_us), 0 },
 	{ "free-only", KEY_BOOL, AT(guest.free_only), 0 },
+	{ "pager", KEY_BOOL, AT(pager), 0 },
 	{ "agent", KEY_BOOL, AT(guest.agent), 0 },
 	{ "activates-refaults", KEY_BOOL, AT(guest.activates), 0 },
 	{ "free-page-reporting", KEY_BOOL, AT(guest.reporting), 0 },

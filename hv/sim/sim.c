@@ -396,6 +396,7 @@ int sim_advance(struct hv *hv, uint64_t now)
 		}
 		if (moved || !hv->guests_at)
 			host_step(hv);
+		sim_paging_settle(hv);
 	} while (hv->now < now);
 	return hv->lost ? -ENOMEM : 0;
 }
@@ -492,6 +493,8 @@ int sim_vm_add(struct hv *hv, const struct sim_vm *from)
 	vm->started = 1;
 	vm->lowest_target = SIM_NEVER;
 	guest_init(&vm->guest, &from->guest);
+	if (from->pager)
+		sim_paging_init(hv, vm);
 	if (!from->off) {
 		guest_start(&vm->guest, hv->now, from->guest.driver_us);
 		start_ballooned(&vm->guest, from);
@@ -524,7 +527,8 @@ int sim_vm_view(const struct hv *hv, const char *name, struct sim_vm_view *ret_v
 	if (!vm)
 		return -ENOENT;
 	*ret_view = (struct sim_vm_view){ vm->name, &vm->uuid, &vm->guest, vm->targets,
-		vm->lowest_target, vm->ceiling };
+		vm->lowest_target, vm->ceiling, vm->paging.charged * GUEST_PAGE,
+		&vm->paging.counts };
 	return 0;
 }
 

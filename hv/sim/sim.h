@@ -19,6 +19,7 @@
 #ifndef BALLAST_HV_SIM_SIM_H
 #define BALLAST_HV_SIM_SIM_H
 
+#include "hv/core.h"
 #include "hv/hv.h"
 #include "hv/sim/guest.h"
 #include "hv/sim/rival.h"
@@ -57,6 +58,7 @@ struct sim_vm {
 	bool incoming;		/* at the start: by migration, until SIM_ARRIVE */
 	unsigned int kinds;	/* enum hv_kind */
 	uint64_t throttle;	/* memory.high of its cgroup; 0: none */
+	bool pager;		/* a microVM: the daemon resolves its page faults; no balloon */
 };
 
 void sim_vm_default(struct sim_vm *ret_vm);
@@ -115,6 +117,20 @@ int sim_advance(struct hv *hv, uint64_t now);
 /* As for a client that is gone and comes back: calls and events are lost, HV_EVENT_UP comes. */
 void sim_new_client(struct hv *hv);
 
+/*
+ * VMMs that fault page by page. Their faults wait until the core has a group for them. From then on
+ * each page is charged to it with charge_try() before it is there, from a stock of the VMM's own,
+ * and what the guest gives back is uncharged at once. A fault over a max waits for room as long as
+ * one of hv/pager, and is then let through, charged over. What is there without a fault (at the
+ * start, by a device) is charged as well.
+ */
+
+/* After each step of the core: binds who is new, and asks for room where a max refused. */
+void sim_page(struct hv *hv, struct core *core);
+/* Before that core is freed: all is uncharged. Their faults are the kernel's from now on, and no
+ * daemon hears of them again before they start anew. */
+void sim_unpage(struct hv *hv);
+
 /* What a test or a table of results wants to see. */
 struct sim_vm_view {
 	const char *name;
@@ -123,6 +139,8 @@ struct sim_vm_view {
 	uint64_t targets;	/* calls that set one */
 	uint64_t lowest_target; /* of those; UINT64_MAX: none */
 	uint64_t ceiling;	/* recorded */
+	uint64_t charged;	/* page by page: that it has */
+	const struct hv_paging *paging;
 };
 /* -ENOENT. */
 int sim_vm_view(const struct hv *hv, const char *name, struct sim_vm_view *ret_view);

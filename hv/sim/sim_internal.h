@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
  * What the simulator's files share: the host's state (sim.c), what waits in order of time and what
- * is ready to be read (queue.c), how calls are answered (answer.c). For nobody else.
+ * is ready to be read (queue.c), how calls are answered (answer.c), who is charged page by page
+ * (paging.c). For nobody else.
  */
 #ifndef BALLAST_HV_SIM_INTERNAL_H
 #define BALLAST_HV_SIM_INTERNAL_H
@@ -9,9 +10,24 @@
 #include <uthash.h>
 
 #include "hv/sim/sim.h"
+#include "policy/charge.h"
 
 #define SIM_NEVER    UINT64_MAX
 #define SIM_US_PER_S UINT64_C(1000000)
+
+/* Of a VM whose VMM faults page by page: paging.c. */
+struct sim_paging {
+	struct hv *hv;
+	struct sim_guest *next;
+	size_t nr;	    /* among them */
+	struct memcg *leaf; /* charged, with a reference; NULL: nobody resolves its faults yet */
+	struct charge_stock *stock;
+	uint64_t charged; /* pages that it has */
+	uint64_t since;	  /* a fault waits from then on */
+	bool waits, busy; /* busy: faults were resolved since it was looked at */
+	bool left;	  /* the daemon that resolved them is gone: they are the kernel's */
+	struct hv_paging counts;
+};
 
 struct sim_guest {
 	struct hv_uuid uuid;
@@ -24,6 +40,7 @@ struct sim_guest {
 	enum hv_job job;
 	bool incoming;
 	uint64_t throttle, started;
+	struct sim_paging paging;
 	UT_hash_handle by_uuid, by_name;
 };
 
@@ -58,6 +75,10 @@ struct hv {
 	struct rival_guest *rival_guests; /* room for all */
 	size_t rival_guests_size;
 	bool lost; /* an event could not be kept */
+	struct sim_guest *paged;
+	size_t nr_paged;
+	struct charge_stocks *stocks; /* of the daemon's tree; NULL: nobody is paged by one */
+	uint64_t refused, room_job;   /* the group that refused last; the room asked for last */
 };
 
 /* ---- queue.c ---- */
@@ -76,6 +97,13 @@ void sim_tell(struct hv *hv, struct hv_event *event);
 /* A VM's event; lost where the connection is. */
 void sim_tell_vm(
 	struct hv *hv, enum hv_event_type type, const struct sim_guest *vm, uint64_t actual);
+
+/* ---- paging.c ---- */
+
+/* The VM's faults are to be resolved by the daemon. */
+void sim_paging_init(struct hv *hv, struct sim_guest *vm);
+/* After each step: what came and went by no fault is charged as well, stocks are given back. */
+void sim_paging_settle(struct hv *hv);
 
 /* ---- answer.c ---- */
 

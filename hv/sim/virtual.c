@@ -148,6 +148,8 @@ void virtual_free(struct virtual *virtual)
 {
 	if (!virtual)
 		return;
+	if (virtual->sim)
+		sim_unpage(virtual->sim);
 	core_free(virtual->core);
 	hv_fault.close(virtual->hv);
 	free(virtual->operator_steps);
@@ -179,6 +181,7 @@ static int restart(struct virtual *virtual)
 	int r;
 
 	virtual->core = NULL;
+	sim_unpage(virtual->sim);
 	fault_new_client(virtual->hv);
 	sim_new_client(virtual->sim);
 	r = start_core(virtual);
@@ -254,6 +257,7 @@ static int step(struct virtual *virtual, uint64_t *ret_next)
 	r = core_step(virtual->core, virtual->now, &calls, &nr, ret_next);
 	if (r < 0)
 		return r;
+	sim_page(virtual->sim, virtual->core);
 	for (size_t i = 0; i < nr; i++)
 		if (backend->submit(virtual->hv, &calls[i]) < 0)
 			core_not_submitted(virtual->core, &calls[i]);

@@ -17,7 +17,7 @@ sources() {
 	case $1 in
 	replay) echo hv/replay.c hv/record_fields.c common/{json,text}.c policy/*.c -- json-c ;;
 	control) echo hv/ballastd/{control*,methods*,views*,pauses}.c hv/core*.c hv/{lane,hv}.c \
-		hv/sim/{sim,queue,answer,guest,guest_step,memory,memory_reclaim,program,program_kbuild,rival}.c \
+		hv/sim/{sim,queue,answer,paging,guest,guest_step,memory,memory_reclaim,program,program_kbuild,rival}.c \
 		common/{json,nearest,size,text}.c \
 		policy/*.c tests/unit/scratch.c -- json-c libsystemd ;;
 	agent) echo hv/agent_channel.c common/protocol.c guest-agent/{agent,figures,reclaim}.c \

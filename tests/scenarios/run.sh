@@ -62,6 +62,10 @@ ok every_run_repeats_exactly $?
 "$sim" run --quiet --record "$dir/record" "$here/demo.sim" && out=$("$sim" replay "$dir/record" 2>&1)
 ok recording_replays_to_the_same_decisions $? "${out:-}"
 
+"$sim" run --quiet --record "$dir/record" "$here/room_for_a_microvm_comes_from_the_vms_of_its_group.sim" &&
+	grep -q '"charges":' "$dir/record" && out=$("$sim" replay "$dir/record" 2>&1)
+ok recording_with_what_is_charged_page_by_page_replays_to_the_same_decisions $? "${out:-}"
+
 vm=$'[vm a]\nmemory = 1GiB\n'
 refused unknown_workload_is_refused_with_its_line "bad.sim:3: 'dance'" <<<"${vm}at 1s = dance"
 refused negative_size_is_refused_with_its_line "bad.sim:3:" <<<"${vm}at 1s = grow -5MiB"
