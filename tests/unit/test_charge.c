@@ -9,7 +9,9 @@
 #include <check.h>
 #include <errno.h>
 #include <pthread.h>
+#include <signal.h>
 #include <stdlib.h>
+#include <string.h>
 
 static struct memcg_tree *tree;
 static struct memcg *slice, *vm;
@@ -652,6 +654,71 @@ START_TEST(misuse_of_a_stock_is_an_error_and_changes_nothing)
 }
 END_TEST
 
+/* Charges and gives back at random, from each stock to each group; what is really held, too. */
+START_TEST(counters_are_ahead_by_a_batch_for_each_group_of_each_stock_and_exact_after_a_drain)
+{
+	struct memcg *leaf[2 * CHARGE_STOCK_GROUPS], *refused;
+	uint64_t real[2 * CHARGE_STOCK_GROUPS] = { 0 }, most = 0, sum = 0, ahead;
+	unsigned int seed = 1;
+
+	for (size_t i = 0; i < 2 * CHARGE_STOCK_GROUPS; i++)
+		leaf[i] = group(slice, 10 + i);
+	for (int i = 0; i < 100000; i++) {
+		size_t n = (size_t)rand_r(&seed) % (2 * CHARGE_STOCK_GROUPS);
+		struct charge_stock *stock =
+			charge_stocks_get(stocks, (size_t)rand_r(&seed) % STOCKS);
+		uint64_t pages = 1 + (uint64_t)rand_r(&seed) % 70;
+
+		if (rand_r(&seed) % 2 || pages > real[n]) {
+			ck_assert_int_eq(charge_try(stock, leaf[n], pages, &refused), 0);
+			real[n] += pages;
+			sum += pages;
+		} else {
+			ck_assert_int_eq(uncharge(stock, leaf[n], pages), 0);
+			real[n] -= pages;
+			sum -= pages;
+		}
+		ahead = page_counter_read(&leaf[n]->memory) - real[n];
+		ck_assert_uint_le(ahead, CHARGE_BATCH * STOCKS);
+		ahead = page_counter_read(&slice->memory) - sum;
+		ck_assert_uint_le(ahead, CHARGE_BATCH * STOCKS * CHARGE_STOCK_GROUPS);
+		most = pages_max(most, ahead);
+	}
+	ck_assert_uint_gt(most, CHARGE_BATCH * STOCKS); /* or it is not what is meant here */
+	for (size_t i = 0; i < STOCKS; i++)
+		charge_stock_idle(charge_stocks_get(stocks, i));
+	while (drain_and_see(tree))
+		;
+	for (size_t i = 0; i < 2 * CHARGE_STOCK_GROUPS; i++)
+		check_has(leaf[i], real[i], 1 + real[i]);
+	ck_assert_uint_eq(page_counter_read(&slice->memory), sum);
+}
+END_TEST
+
+START_TEST(a_stock_that_is_none_is_noticed)
+{
+	charge_stocks_get(stocks, STOCKS);
+}
+END_TEST
+
+START_TEST(stocks_that_are_freed_while_one_is_in_use_are_noticed)
+{
+	struct memcg *refused;
+
+	charge_try(charge_stocks_get(stocks, 1), vm, 1, &refused);
+	charge_stocks_free(stocks);
+}
+END_TEST
+
+START_TEST(a_dirty_list_with_no_room_for_it_is_noticed)
+{
+	struct charge_seen none[1];
+
+	charge_over(vm, CHARGE_EVENTS_TARGET);
+	charge_drain(tree, none, 0);
+}
+END_TEST
+
 /* --- threads with stocks --- */
 
 /* Rounds of each thread; the thread sanitizer's run has more: tests/lab/suite.sh. */
@@ -738,6 +805,7 @@ int main(void)
 {
 	Suite *suite = suite_create("charge");
 	TCase *tc = tcase_create("charge"), *stocked = tcase_create("stocks");
+	const char *fork_mode = getenv("CK_FORK");
 
 	tcase_add_checked_fixture(tc, setup, teardown);
 	tcase_set_timeout(tc, 120);
@@ -771,6 +839,15 @@ int main(void)
 	tcase_add_test(stocked, charged_over_it_passes_every_max_and_is_given_back_like_others);
 	tcase_add_test(stocked, without_memory_there_are_no_stocks_and_nothing_is_changed);
 	tcase_add_test(stocked, misuse_of_a_stock_is_an_error_and_changes_nothing);
+	tcase_add_test(stocked,
+		counters_are_ahead_by_a_batch_for_each_group_of_each_stock_and_exact_after_a_drain);
+	if (!fork_mode || strcmp(fork_mode, "no") != 0) { /* an abort would end all */
+		tcase_add_test_raise_signal(stocked, a_stock_that_is_none_is_noticed, SIGABRT);
+		tcase_add_test_raise_signal(
+			stocked, stocks_that_are_freed_while_one_is_in_use_are_noticed, SIGABRT);
+		tcase_add_test_raise_signal(
+			stocked, a_dirty_list_with_no_room_for_it_is_noticed, SIGABRT);
+	}
 	tcase_add_test(
 		stocked, threads_with_stocks_lose_no_page_pass_no_max_and_let_each_group_go_once);
 	suite_add_tcase(suite, tc);

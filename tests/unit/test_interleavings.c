@@ -224,6 +224,30 @@ static void theirs_60(void)
 		held += 60;
 }
 
+static void use_many(void)
+{
+	css_get_many(&vm->css, 7);
+	css_put_many(&vm->css, 3);
+	css_put_many(&vm->css, 5);
+}
+
+/* What is left of it, and the reference it was charged with. */
+static void leave(void)
+{
+	ck_assert_int_eq(uncharge_direct(vm, CHARGE_EVENTS_TARGET), 0);
+	held -= CHARGE_EVENTS_TARGET;
+	css_put(&vm->css);
+}
+
+static void kill_drain_and_reap(void)
+{
+	kill_vm();
+	drain();
+	reaped += memcg_reap(tree);
+	drain();
+	reaped += memcg_reap(tree);
+}
+
 static void lower_max(void)
 {
 	set_max(tree->root, 10);
@@ -399,6 +423,31 @@ static void kill_only(void)
 START_TEST(the_last_put_and_a_tryget_and_a_kill_release_once)
 {
 	make(&(struct orders){ setup_put, { put, use, kill_only }, check_released }, 20);
+	make(&(struct orders){ setup_put, { put, use_many, kill_only }, check_released }, 10);
+}
+END_TEST
+
+static void setup_leaving(void)
+{
+	setup_reference();
+	charge_target();
+}
+
+static void check_left(void)
+{
+	while (drain_and_see(tree))
+		;
+	ck_assert_uint_eq(reaped + memcg_reap(tree), 1);
+	check_exact();
+	teardown();
+}
+
+START_TEST(the_last_pages_of_a_killed_group_that_go_during_a_drain_release_it_once)
+{
+	make(&(struct orders){ setup_leaving, { leave, kill_drain_and_reap }, check_left }, 10);
+	make(&(struct orders){ setup_leaving, { leave, kill_drain_and_reap, charge_other_target },
+		     check_left },
+		100);
 }
 END_TEST
 
@@ -435,6 +484,7 @@ static void check_not_refused(void)
 {
 	struct memcg *refused;
 
+	ck_assert_uint_le(page_counter_read(&tree->root->memory), 100);
 	ck_assert(result2 == 0 || result2 == -EAGAIN);
 	ck_assert_int_eq(result, 0);
 	charge_stock_serve(mine);
@@ -498,6 +548,7 @@ int main(void)
 		tc, killed_during_a_charge_it_is_charged_whole_or_not_at_all_and_released_once);
 	tcase_add_test(tc, a_stock_of_a_killed_group_is_given_back_at_the_next_charge);
 	tcase_add_test(tc, the_last_put_and_a_tryget_and_a_kill_release_once);
+	tcase_add_test(tc, the_last_pages_of_a_killed_group_that_go_during_a_drain_release_it_once);
 	tcase_add_test(tc, two_groups_released_at_once_are_both_in_the_queue);
 	tcase_add_test(tc, nothing_is_refused_that_anothers_stock_covers);
 	tcase_add_test(tc, what_no_stock_covers_is_refused_once_all_have_given);

@@ -172,6 +172,26 @@ START_TEST(charge_past_pages_unlimited_is_noticed)
 }
 END_TEST
 
+START_TEST(charge_of_nothing_is_noticed)
+{
+	struct page_counter *fail;
+
+	page_counter_try_charge(&leaf, 0, &fail);
+}
+END_TEST
+
+START_TEST(a_max_past_pages_unlimited_is_noticed)
+{
+	page_counter_set_max(&leaf, PAGES_UNLIMITED + 1);
+}
+END_TEST
+
+START_TEST(a_move_below_nothing_is_noticed)
+{
+	page_counter_move(&leaf, -1);
+}
+END_TEST
+
 int main(void)
 {
 	Suite *suite = suite_create("page_counter");
@@ -191,6 +211,9 @@ int main(void)
 		tcase_add_test_raise_signal(
 			tc, uncharge_of_more_than_is_charged_is_noticed, SIGABRT);
 		tcase_add_test_raise_signal(tc, charge_past_pages_unlimited_is_noticed, SIGABRT);
+		tcase_add_test_raise_signal(tc, charge_of_nothing_is_noticed, SIGABRT);
+		tcase_add_test_raise_signal(tc, a_max_past_pages_unlimited_is_noticed, SIGABRT);
+		tcase_add_test_raise_signal(tc, a_move_below_nothing_is_noticed, SIGABRT);
 	}
 	suite_add_tcase(suite, tc);
 	return suite_run(suite);
