@@ -8,27 +8,9 @@
 set -euo pipefail
 . "$(dirname "$0")/../lab/parts.sh"
 
+bench_begin walk "$@"
 sizes="500 2000 8000 10000 100000" cycles=9 counted="500 2000 8000 10000"
-smoke=no json=no
-for arg in "$@"; do
-	case $arg in
-	--smoke) smoke=yes sizes="500" cycles=2 counted="500" ;;
-	--json) json=yes ;;
-	*) die "walk: $arg?" ;;
-	esac
-done
-
-build_programs
-build_make plain tests/bench/walk >&2
-walk=$ROOT/build/plain/tests/bench/walk
-work=$(mktemp -d)
-trap 'rm -rf "$work"' EXIT
-rows=$work/rows
-
-# row NAME VALUE UNIT [BAR]
-row() {
-	echo "$*" >>"$rows"
-}
+[ "$SMOKE" = no ] || sizes="500" cycles=2 counted="500"
 
 # size N: 500 is 0.5k.
 size() {
@@ -37,16 +19,16 @@ size() {
 
 # count CASE SHAPE EXCESS GROUPS CYCLES: callgrind's instructions a measured tick.
 count() {
-	local out=$work/callgrind
+	local out=$WORK/callgrind
 	valgrind --tool=callgrind --callgrind-out-file="$out" --toggle-collect=measured_tick \
-		"$walk" "$@" >"$work/said" 2>/dev/null
-	awk -v ticks="$(awk '{ print $4 }' "$work/said")" '/^(totals|summary):/ { n = $2 } END { printf "%d\n", n / ticks }' "$out"
+		"$BENCH" "$@" >"$WORK/said" 2>/dev/null
+	awk -v ticks="$(awk '{ print $4 }' "$WORK/said")" '/^(totals|summary):/ { n = $2 } END { printf "%d\n", n / ticks }' "$out"
 }
 
 # measure NAME CASE SHAPE EXCESS GROUPS CYCLES: time, and visited groups; both are in $ms and $visited.
 measure() {
 	local us
-	read -r us visited depth _ < <("$walk" "${@:2}")
+	read -r us visited depth _ < <("$BENCH" "${@:2}")
 	ms=$(awk -v us="$us" 'BEGIN { printf "%.3f\n", us / 1000 }')
 	row "$1.tick_ms" "$ms" ms
 	[ "$visited" = 0 ] || row "$1.visited" "$visited" groups
@@ -78,35 +60,28 @@ for n in $sizes; do
 	100000) bar=20 ;;
 	*) bar='' ;;
 	esac
-	row "walk.$(size "$n").busy.tick_ms" "$(larger "${!flat}" "${!binary}")" ms $bar
+	row "walk.$(size "$n").busy.tick_ms" "$(larger "${!flat}" "${!binary}")" ms ${bar:+at_most $bar}
 	flat=ten_flat_$n binary=ten_binary_$n depth=depth_binary_$n
-	row "walk.$(size "$n").ten.visited" "$(larger "${!flat}" "${!binary}")" groups $((10 * ${!depth} + 100))
+	row "walk.$(size "$n").ten.visited" "$(larger "${!flat}" "${!binary}")" groups at_most $((10 * ${!depth} + 100))
 done
 n=10000
-[ $smoke = no ] || n=500
-row "walk.$(size $n).quiet.instructions" "$(count quiet binary tenth $n 10)" instructions 20000
+[ "$SMOKE" = no ] || n=500
+row "walk.$(size $n).quiet.instructions" "$(count quiet binary tenth $n 10)" instructions at_most 20000
 row "walk.$(size $n).capped.instructions" "$(count capped binary tenth $n 10)" instructions
 
 # A stream with a soft limit of 0, beside so many empty groups and without: its own 6.4 s and what
 # ballast takes meanwhile. That is at the engine; the simulator's experiments have the whole host.
 n=8000
-[ $smoke = no ] || n=500
+[ "$SMOKE" = no ] || n=500
 stream() {
 	local us ticks
-	read -r us _ _ ticks _ < <("$walk" stream flat none "$1" 1)
+	read -r us _ _ ticks _ < <("$BENCH" stream flat none "$1" 1)
 	awk -v us="$us" -v ticks="$ticks" 'BEGIN { printf "%.6f\n", ticks / 20 + us / 1000000 }'
 }
 with=$(for _ in 1 2 3 4 5; do stream $n; done | sort -n | sed -n 3p)
 without=$(for _ in 1 2 3 4 5; do stream 0; done | sort -n | sed -n 3p)
-row "walk.$(size $n).stream" "$(awk -v a="$with" -v b="$without" 'BEGIN { printf "%.4f\n", a / b }')" ratio 1.05
+row "walk.$(size $n).stream" "$(awk -v a="$with" -v b="$without" 'BEGIN { printf "%.4f\n", a / b }')" ratio at_most 1.05
 row "walk.$(size $n).stream.instructions" "$(awk -v a="$(count stream flat none $n 1)" -v b="$(count stream flat none 0 1)" \
 	'BEGIN { printf "%.4f\n", a / b }')" ratio
 
-if [ $json = yes ]; then
-	awk 'BEGIN { print "[" }
-		{ printf "%s  {\"name\": \"%s\", \"value\": %s, \"unit\": \"%s\"%s}", (NR > 1 ? ",\n" : ""), $1, $2, $3, \
-			($4 == "" ? "" : ", \"at_most\": " $4) }
-		END { print "\n]" }' "$rows"
-else
-	awk '{ print $1, $2, $3 ($4 == "" ? "" : " (at most " $4 ($2 <= $4 ? ")" : ": MISSED)")) }' "$rows"
-fi
+bench_end

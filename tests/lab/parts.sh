@@ -9,7 +9,8 @@
 #   daemon   ballastd in the lab                 fresh    ./dev soak fresh
 #   story    what ./dev run plays                verdict  whether its outcome was right
 #   xen      Xen and its dom0 in QEMU            soak     fuzzing and mutants, for longer
-for part in lib image xen lab guests daemon story verdict build results lint soak suite fresh; do
+#   bench    options and figures of benches
+for part in lib image xen lab guests daemon story verdict build bench results lint soak suite fresh; do
 	# shellcheck source=/dev/null
 	. "${BASH_SOURCE[0]%/*}/$part.sh"
 done
