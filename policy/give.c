@@ -51,21 +51,28 @@ static uint64_t affordable(struct engine *e, uint64_t pages)
 	return pages_min(has, pages);
 }
 
-/* What a VM is to have more; 0: it needs nothing, or cannot be told. */
-static uint64_t feed_wants(const struct engine *e, const struct vm *vm, uint64_t *ret_target)
+static uint64_t fed_target(const struct vm *vm)
 {
-	uint64_t has = pages_max(vm->target, vm->set.usage);
+	return balance_fed(vm->memcg->knobs.soft_limit, vm_limit(vm));
+}
+
+/* What a VM is to have more; 0: it needs nothing, or cannot be told. */
+static uint64_t feed_wants(const struct engine *e, const struct vm *vm)
+{
+	uint64_t has = pages_max(vm->target, vm->set.usage), target;
 
 	if (!(vm->set.little_available || vm->swaps) || !vm_capped(vm))
 		return 0;
 	if (!may_receive(e, vm) || in_excess(e, vm))
 		return 0;
-	*ret_target = balance_fed(vm->memcg->knobs.soft_limit, vm_limit(vm));
-	return *ret_target >= has + e->config.granule ? *ret_target - has : 0;
+	target = fed_target(vm);
+	return target >= has + e->config.granule ? target - has : 0;
 }
 
-static void feed(struct engine *e, struct vm *vm, uint64_t target, uint64_t promised)
+static void feed(struct engine *e, struct vm *vm, uint64_t promised)
 {
+	uint64_t target = fed_target(vm);
+
 	settle_cancel(e, vm, 0);
 	vm->cut = vm->refills = false;
 	engine_act(e, vm, target,
@@ -102,21 +109,26 @@ void give_release(struct engine *e)
 
 void give_feed(struct engine *e)
 {
-	uint64_t target = 0, wants = 0, has, part;
+	uint64_t wants = 0, has, part;
+	size_t nr = 0;
 
-	for (struct vm *vm = busy_first(e); vm; vm = busy_next(e, vm))
-		wants += feed_wants(e, vm, &target);
+	for (struct vm *vm = busy_first(e); vm; vm = busy_next(e, vm)) {
+		uint64_t more = feed_wants(e, vm);
+
+		if (!more)
+			continue;
+		e->gift_vms[nr] = vm;
+		e->gift[nr++] = (struct balance_gift){ .demand = more };
+		wants += more;
+	}
 	if (!wants)
 		return;
 	/* Deflated pages cost nothing until they are touched; else they are gone at once. */
 	has = e->config.loosens && e->pool.known ? affordable(e, wants) : wants;
-	for (struct vm *vm = busy_first(e); vm; vm = busy_next(e, vm)) {
-		wants = feed_wants(e, vm, &target);
-		if (!wants)
-			continue;
-		part = pages_min(wants, has);
+	for (size_t i = 0; i < nr; i++) {
+		part = pages_min(e->gift[i].demand, has);
 		has -= part;
-		feed(e, vm, target, part);
+		feed(e, e->gift_vms[i], part);
 	}
 }
 
