@@ -2,6 +2,7 @@
 #include <config.h>
 
 #include "tests/unit/faults.h"
+#include "tests/unit/suite.h"
 
 #include <dirent.h>
 #include <errno.h>
@@ -46,16 +47,6 @@ bool faults_disarm(void)
 	did = injected;
 	pthread_mutex_unlock(&lock);
 	return did;
-}
-
-uint64_t faults_calls(void)
-{
-	uint64_t nr;
-
-	pthread_mutex_lock(&lock);
-	nr = calls;
-	pthread_mutex_unlock(&lock);
-	return nr;
 }
 
 const char *faults_what(void)
@@ -371,4 +362,41 @@ ssize_t __wrap_send(int fd, const void *buf, size_t size, int flags)
 int __wrap_getsockopt(int fd, int level, int option, void *value, socklen_t *length)
 {
 	FAIL_OR("getsockopt", ENOBUFS, -1, __real_getsockopt(fd, level, option, value, length));
+}
+
+/* --- runs --- */
+
+void faults_each(bool (*run)(uint64_t nth), uint64_t at_least)
+{
+	uint64_t n = 1;
+
+	while (run(n))
+		n += suite_every();
+	printf("# %lu calls, every %lu of them failed once\n", (unsigned long)n - 1,
+		(unsigned long)suite_every());
+	ck_assert_uint_gt(n, at_least);
+}
+
+void faults_check_leaks(uint64_t nth)
+{
+	ck_assert_msg(faults_live() == 0, "%lu (%s): %zu allocations leaked", (unsigned long)nth,
+		faults_what(), faults_live());
+}
+
+unsigned int faults_descriptors(void)
+{
+	DIR *fds = opendir("/proc/self/fd");
+	unsigned int nr = 0;
+
+	ck_assert_ptr_nonnull(fds);
+	while (readdir(fds))
+		nr++;
+	closedir(fds);
+	return nr;
+}
+
+void faults_check_descriptors(uint64_t nth, unsigned int before)
+{
+	ck_assert_msg(faults_descriptors() == before, "%lu (%s): descriptors leaked",
+		(unsigned long)nth, faults_what());
 }

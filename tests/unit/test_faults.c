@@ -139,15 +139,6 @@ static void take_events(void)
 	}
 }
 
-/* Like ck_assert(), which allocates, and would be let fail. */
-#define MUST(condition)                                                                            \
-	do {                                                                                       \
-		if (!(condition)) {                                                                \
-			faults_disarm();                                                           \
-			ck_abort_msg("%s, where %s failed", #condition, faults_what());            \
-		}                                                                                  \
-	} while (0)
-
 /* To the core's next deadline, or the host's next event. */
 static void run_until(uint64_t end)
 {
@@ -366,7 +357,7 @@ static void check_end(uint64_t nth)
 }
 
 /* True: something failed. */
-static bool run(uint64_t nth, uint64_t *ret_calls)
+static bool run(uint64_t nth)
 {
 	struct config *config = NULL;
 	bool injected, ended = true;
@@ -382,7 +373,6 @@ static bool run(uint64_t nth, uint64_t *ret_calls)
 		use();
 		ended = false;
 	}
-	*ret_calls = faults_calls();
 	injected = faults_disarm();
 	if (!ended)
 		check_end(nth);
@@ -391,21 +381,14 @@ static bool run(uint64_t nth, uint64_t *ret_calls)
 	config_free(config);
 	record_free(record);
 	record = NULL;
-	ck_assert_msg(faults_live() == 0, "%lu (%s): %zu allocations leaked", (unsigned long)nth,
-		faults_what(), faults_live());
+	faults_check_leaks(nth);
 	hv_sim.close(hv);
 	return injected;
 }
 
 START_TEST(the_nth_failure_is_lived_through)
 {
-	uint64_t n = 1, calls;
-
-	while (run(n, &calls))
-		n += suite_every();
-	printf("# %lu calls, every %lu of them failed once\n", (unsigned long)calls,
-		(unsigned long)suite_every());
-	ck_assert_uint_gt(n, 50);
+	faults_each(run, 50);
 }
 END_TEST
 

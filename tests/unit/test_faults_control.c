@@ -9,7 +9,6 @@
 #include "hv/ballastd/control.h"
 
 #include <check.h>
-#include <dirent.h>
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
@@ -33,15 +32,6 @@ static sd_event *event;
 static struct control *control;
 static struct control_client *last_client;
 static unsigned int nr_gone;
-
-/* Like ck_assert(), which allocates, and would be let fail. */
-#define MUST(condition)                                                                            \
-	do {                                                                                       \
-		if (!(condition)) {                                                                \
-			faults_disarm();                                                           \
-			ck_abort_msg("%s, where %s failed", #condition, faults_what());            \
-		}                                                                                  \
-	} while (0)
 
 static int do_echo(void *ctx, struct control_client *client, struct json_object *params,
 	struct json_object **ret_result, struct control_error *error)
@@ -75,18 +65,6 @@ static void setup(void)
 {
 	scratch_new(dir);
 	snprintf(path, sizeof(path), "%s/run/s", dir);
-}
-
-static unsigned int nr_descriptors(void)
-{
-	DIR *fds = opendir("/proc/self/fd");
-	unsigned int nr = 0;
-
-	ck_assert_ptr_nonnull(fds);
-	while (readdir(fds))
-		nr++;
-	closedir(fds);
-	return nr;
 }
 
 static void turn(void)
@@ -205,7 +183,7 @@ static bool run(uint64_t nth)
 	int r;
 
 	ck_assert_int_ge(sd_event_new(&event), 0);
-	before = nr_descriptors();
+	before = faults_descriptors();
 	control = NULL;
 	last_client = NULL;
 	faults_arm(nth);
@@ -217,10 +195,8 @@ static bool run(uint64_t nth)
 	if (r == 0)
 		check_after(nth);
 	control_close(control);
-	ck_assert_msg(faults_live() == 0, "%lu (%s): %zu allocations leaked", (unsigned long)nth,
-		faults_what(), faults_live());
-	ck_assert_msg(nr_descriptors() == before, "%lu (%s): descriptors leaked",
-		(unsigned long)nth, faults_what());
+	faults_check_leaks(nth);
+	faults_check_descriptors(nth, before);
 	sd_event_unref(event);
 	/* Or the next daemon would not find its place. */
 	ck_assert_int_ge(sd_event_new(&event), 0);
@@ -234,24 +210,9 @@ static bool run(uint64_t nth)
 
 START_TEST(the_nth_failure_at_the_control_socket_costs_nobody_else_anything)
 {
-	uint64_t n = 0;
-
-	while (run(++n))
-		;
-	printf("# %lu calls, each failed once\n", (unsigned long)n - 1);
-	ck_assert_uint_gt(n, 50);
+	faults_each(run, 50);
 }
 END_TEST
-
-/*
- * json-c's parser drops a number that it has no memory to put into its object. Its leak, found
- * where it is asked for: what is ours is found by all the other types.
- */
-const char *__lsan_default_suppressions(void);
-const char *__lsan_default_suppressions(void)
-{
-	return "leak:json_object_new_int64";
-}
 
 int main(void)
 {

@@ -11,7 +11,6 @@
 #include "hv/ballastd/shell.h"
 
 #include <check.h>
-#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
@@ -55,15 +54,6 @@ static int wake_fd, client_fd;
 static uint64_t now;
 static unsigned int steps;
 static unsigned int nr_heard; /* lines that answer or tell something */
-
-/* Like ck_assert(), which allocates, and would be let fail. */
-#define MUST(condition)                                                                            \
-	do {                                                                                       \
-		if (!(condition)) {                                                                \
-			faults_disarm();                                                           \
-			ck_abort_msg("%s, where %s failed", #condition, faults_what());            \
-		}                                                                                  \
-	} while (0)
 
 static void put(char path[64], const char *name, const char *text)
 {
@@ -243,18 +233,6 @@ static struct config *load(void)
 	return config;
 }
 
-static unsigned int nr_descriptors(void)
-{
-	DIR *fds = opendir("/proc/self/fd");
-	unsigned int nr = 0;
-
-	ck_assert_ptr_nonnull(fds);
-	while (readdir(fds))
-		nr++;
-	closedir(fds);
-	return nr;
-}
-
 /* Those that nobody took. */
 static void forget_signals(void)
 {
@@ -332,7 +310,7 @@ static bool run(uint64_t nth)
 	struct shell_params params = { .backend = &backend, .record = recording, .reload = reload };
 	struct config *config = load();
 	char paused[80];
-	unsigned int before = nr_descriptors();
+	unsigned int before = faults_descriptors();
 	bool injected;
 	int r;
 
@@ -353,8 +331,7 @@ static bool run(uint64_t nth)
 	faults_arm(nth);
 	r = shell_run(&params);
 	injected = faults_disarm();
-	ck_assert_msg(faults_live() == 0, "%lu (%s): %zu allocations leaked", (unsigned long)nth,
-		faults_what(), faults_live());
+	faults_check_leaks(nth);
 	check_run(nth, r);
 	if (!injected)
 		check_undisturbed();
@@ -364,29 +341,15 @@ static bool run(uint64_t nth)
 	hv_sim.close(sim);
 	config_free(config);
 	forget_signals();
-	ck_assert_msg(nr_descriptors() == before, "%lu (%s): descriptors leaked",
-		(unsigned long)nth, faults_what());
+	faults_check_descriptors(nth, before);
 	return injected;
 }
 
 START_TEST(the_nth_failure_in_the_event_loop_is_lived_through_or_told)
 {
-	uint64_t n = 1;
-
-	while (run(n))
-		n += suite_every();
-	printf("# %lu calls, every %lu of them failed once\n", (unsigned long)n - 1,
-		(unsigned long)suite_every());
-	ck_assert_uint_gt(n, 50);
+	faults_each(run, 50);
 }
 END_TEST
-
-/* json-c's parser drops a number that it has no memory to put into its object. */
-const char *__lsan_default_suppressions(void);
-const char *__lsan_default_suppressions(void)
-{
-	return "leak:json_object_new_int64";
-}
 
 int main(void)
 {
