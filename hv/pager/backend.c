@@ -531,13 +531,31 @@ static void place_bind(struct hv *hv, struct place *p, struct core *core)
 		tell_changed(hv, p, why);
 }
 
+/* The operator put it into another group. */
+static void place_move(struct hv *hv, struct place *p, struct core *core)
+{
+	char uuid[HV_UUID_TEXT];
+	struct memcg *leaf;
+	uint64_t id;
+
+	hv_uuid_format(&p->uuid, uuid);
+	if (core_find(core, uuid, &id) < 0 || id == p->id)
+		return;
+	if (engine_page(core_engine(core), id, &leaf) == 0 &&
+		pager_move(hv->pager, p->id, leaf) == 0)
+		p->id = id;
+}
+
 void hv_pager_bind(struct hv *hv, struct core *core)
 {
 	uint64_t group;
 
-	for (struct place *p = hv->places; p; p = p->next)
+	for (struct place *p = hv->places; p; p = p->next) {
 		if (p->state == PLACE_HELLO)
 			place_bind(hv, p, core);
+		else if (p->state == PLACE_RUNS)
+			place_move(hv, p, core);
+	}
 	group = hv->pager ? pager_take(hv->pager) : 0;
 	if (group)
 		core_room(core, group, &hv->job);

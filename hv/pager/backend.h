@@ -19,8 +19,8 @@
 const struct hv_backend *hv_pager(const struct hv_backend *inner);
 
 /*
- * After each step of the core: VMs that it has got a group for are charged to it from now on, and
- * where a max refused pages below it are asked for. Before that their faults wait.
+ * After each step of the core: VMs that it has got a group for, or another one, are charged to it
+ * from now on, and where a max refused pages below it are asked for. Before that their faults wait.
  */
 void hv_pager_bind(struct hv *hv, struct core *core);
 

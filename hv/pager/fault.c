@@ -341,6 +341,28 @@ static void end(struct pager_thread *t, struct pager_vm *vm)
 	vm->gone = true;
 }
 
+/* Uncharged there, charged here. Of the new group there is a reference, of the old there was one.
+ */
+static void move(struct pager_thread *t, struct pager_vm *vm)
+{
+	struct memcg *to = atomic_exchange(&vm->to, NULL), *refused;
+	uint64_t charged = vm->charged;
+
+	if (!to)
+		return;
+	uncharge_pages(t, vm, charged);
+	css_put(&vm->leaf->css);
+	vm->leaf = to;
+	if (charged == 0 || charge_try(t->stock, to, charged, &refused) == 0 ||
+		charge_over(to, charged) == 0)
+		return;
+	/* That group is gone already: nobody is charged for what it has. */
+	for (uint64_t at = 0, i = 0; i < vm->nr_regions; at += vm->regions[i++].pages)
+		for (uint64_t p = 0; p < vm->regions[i].pages; p++)
+			vm->pages[at + p] &= (uint8_t)~PAGER_CHARGED;
+	vm->charged = 0;
+}
+
 static void take_arriving(struct pager_thread *t)
 {
 	struct pager_vm *vm = atomic_exchange(&t->arriving, NULL), *next;
@@ -349,6 +371,7 @@ static void take_arriving(struct pager_thread *t)
 		next = vm->next_of_thread;
 		vm->next_of_thread = t->vms;
 		t->vms = vm;
+		move(t, vm); /* where it was to before it was here */
 	}
 }
 
@@ -373,6 +396,10 @@ static bool serve(struct pager_thread *t, bool turn, bool *ret_waits, bool *ret_
 			end(t, vm);
 			any = true;
 			continue;
+		}
+		if (vm->to) {
+			move(t, vm);
+			any = true; /* its stock is idle again later */
 		}
 		if (vm->uffd >= 0 && t->polls[i].revents) {
 			take_events(t, vm);
@@ -420,7 +447,7 @@ static void set_turns(struct pager_thread *t, bool on)
 void *pager_thread_main(void *arg)
 {
 	struct pager_thread *t = arg;
-	bool idle = true, waits = false, doubts = false, any = false, turn;
+	bool idle = true, waits = false, doubts = false, any = false, turn, woken;
 
 	while (!t->pager->ends) {
 		size_t n = list_polls(t);
@@ -428,9 +455,11 @@ void *pager_thread_main(void *arg)
 		charge_stock_serve(t->stock);
 		if (poll(t->polls, n, -1) <= 0)
 			continue;
+		/* Before anything is looked at: who wakes it meanwhile wakes it again. */
+		woken = take_count(&t->polls[0]);
 		turn = take_count(&t->polls[1]);
 		any |= serve(t, turn, &waits, &doubts);
-		if (take_count(&t->polls[0]))
+		if (woken)
 			take_arriving(t);
 		if (idle && any) {
 			idle = false;

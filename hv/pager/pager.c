@@ -88,6 +88,8 @@ static void vm_free(struct pager_vm *vm)
 {
 	if (!vm)
 		return;
+	if (vm->to) /* it was gone when it was to move */
+		css_put(&vm->to->css);
 	close_fd(&vm->uffd);
 	close_fd(&vm->memory);
 	close_fd(&vm->process);
@@ -224,13 +226,36 @@ int pager_add(struct pager *pager, struct memcg *leaf, const struct pager_hello 
 	return 0;
 }
 
-int pager_counts(struct pager *pager, uint64_t id, struct pager_counts *ret_counts)
+static struct pager_vm **find(struct pager *pager, uint64_t id)
 {
-	struct pager_vm **at = &pager->vms, *vm;
+	struct pager_vm **at = &pager->vms;
 
 	while (*at && (*at)->id != id)
 		at = &(*at)->next;
-	vm = *at;
+	return at;
+}
+
+int pager_move(struct pager *pager, uint64_t id, struct memcg *leaf)
+{
+	struct pager_vm *vm = *find(pager, id);
+	struct memcg *before;
+
+	if (!vm || id == 0)
+		return -ENOENT;
+	if (!css_tryget(&leaf->css))
+		return -ENODEV;
+	vm->id = leaf->id;
+	before = atomic_exchange(&vm->to, leaf);
+	if (before) /* its thread did not come to it */
+		css_put(&before->css);
+	wake(vm->thread->wake);
+	return 0;
+}
+
+int pager_counts(struct pager *pager, uint64_t id, struct pager_counts *ret_counts)
+{
+	struct pager_vm **at = find(pager, id), *vm = *at;
+
 	if (!vm)
 		return -ENOENT;
 	*ret_counts = (struct pager_counts){ .gone = vm->gone };

@@ -99,6 +99,13 @@ int pager_fd(const struct pager *pager);
 int pager_add(struct pager *pager, struct memcg *leaf, const struct pager_hello *hello, int memory,
 	const char **ret_why);
 
+/*
+ * From now on the VM that was charged to the leaf of that id is charged to another: all that it has
+ * is uncharged there and charged here, over a max where it must, and counted by the new id.
+ * -ENOENT; -ENODEV: the new group is killed.
+ */
+int pager_move(struct pager *pager, uint64_t id, struct memcg *leaf);
+
 struct pager_counts {
 	uint64_t charged; /* pages that it has */
 	uint64_t faults, removed;

@@ -25,7 +25,8 @@ struct pager_wait {
 struct pager_vm {
 	struct pager_vm *next, *next_of_thread;
 	struct pager_thread *thread;
-	struct memcg *leaf; /* with a reference until it is gone */
+	struct memcg *leaf;	  /* with a reference until it is gone */
+	struct memcg *_Atomic to; /* with a reference: it is to be charged there; NULL */
 	uint64_t id;
 	int uffd, memory, process; /* process: a pidfd; -1 where closed */
 	struct pager_region regions[PAGER_REGIONS_MAX];

@@ -486,6 +486,38 @@ START_TEST(a_vmm_that_dies_in_the_middle_is_uncharged_and_its_group_released)
 }
 END_TEST
 
+START_TEST(a_vm_that_moves_is_uncharged_there_and_charged_here_over_a_max_where_it_must)
+{
+	struct vmm v = vmm_new(PAGES);
+
+	add(&v, 0, true);
+	obey(&v, 't', 0, 100);
+	await_usage(leaf[0], 100);
+	set_max(leaf[1], 50);
+	ck_assert_int_eq(pager_move(pager, 777, leaf[1]), -ENOENT);
+	ck_assert_int_eq(pager_move(pager, leaf[0]->id, leaf[1]), 0);
+	await_usage(leaf[0], 0);
+	await_usage(leaf[1], 100);
+	await_usage(slice, 100);
+	ck_assert_uint_eq(css_refs(&leaf[0]->css), 1);
+	ck_assert_uint_eq(counts(1).charged, 100);
+	obey(&v, 'd', 0, 60);
+	await_usage(leaf[1], 40);
+	obey(&v, 't', 0, 10);
+	await_usage(leaf[1], 50);
+	/* Again and again, and there at last. */
+	for (size_t n = 1; n < 7; n++)
+		ck_assert_int_eq(pager_move(pager, leaf[n]->id, leaf[n + 1]), 0);
+	await_usage(leaf[7], 50);
+	await_usage(slice, 50);
+	ck_assert_int_eq(charge_kill(leaf[6]), 0);
+	ck_assert_int_eq(pager_move(pager, leaf[7]->id, leaf[6]), -ENODEV);
+	vmm_end(&v, 0);
+	await_gone(7);
+	await_usage(slice, 0);
+}
+END_TEST
+
 /* What a thread drops while another faults it in: of so many pages, one after the other. */
 #define RACES 200
 
@@ -761,6 +793,8 @@ int main(void)
 	tcase_add_test(tc, a_fault_that_waits_goes_on_when_there_is_room);
 	tcase_add_test(tc, anothers_stock_is_no_reason_to_charge_over);
 	tcase_add_test(tc, a_vmm_that_dies_in_the_middle_is_uncharged_and_its_group_released);
+	tcase_add_test(
+		tc, a_vm_that_moves_is_uncharged_there_and_charged_here_over_a_max_where_it_must);
 	tcase_add_test(tc, a_vmm_that_lied_about_its_memory_harms_only_itself_and_does_not_hang);
 #ifndef __SANITIZE_THREAD__ /* which takes no threads after a fork */
 	tcase_add_test(

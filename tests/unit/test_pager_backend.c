@@ -193,10 +193,11 @@ static void await_gone(const char *name)
 	}
 }
 
+static struct core_rule rule;
+static struct core_config config;
+
 static void setup(void)
 {
-	struct core_rule rule = { .name = (char *)"vms", .match_name = (char *)"web*" };
-	struct core_config config;
 	struct hv_params params = { .inner = &none, .pager = dir };
 	char page[PAGE];
 	int fd;
@@ -210,6 +211,7 @@ static void setup(void)
 	}
 	close(fd);
 	core_config_default(&config);
+	rule = (struct core_rule){ .name = (char *)"vms", .match_name = (char *)"web*" };
 	rule.knobs = (struct hv_knobs){ .has_max = true, .max = 200 * PAGE };
 	config.rules = &rule;
 	config.nr_rules = 1;
@@ -369,6 +371,45 @@ START_TEST(its_max_holds_to_the_page_and_what_is_over_is_let_through_and_shown)
 }
 END_TEST
 
+static uint64_t charged_to(const char *name)
+{
+	uint64_t id;
+
+	return core_find(core, name, &id) < 0
+		       ? UINT64_MAX
+		       : page_counter_read(&memcg_find(engine_tree(core_engine(core)), id)->memory);
+}
+
+START_TEST(put_into_another_group_it_is_charged_there_and_its_max_holds)
+{
+	pid_t pid = vmm_new(NULL);
+
+	obey(100);
+	await_usage("web1", 100);
+	rule.knobs = (struct hv_knobs){
+		.has_max = true, .max = 150 * PAGE, .has_group = true, .group = (char *)"/other"
+	};
+	ck_assert_int_eq(core_set_config(core, now, &config), 0);
+	for (int i = 0; charged_to("/other") != 100; i++) {
+		ck_assert_int_lt(i, STEPS_MAX);
+		step();
+	}
+	await_usage("web1", 100);
+	obey(150);
+	await_usage("web1", 150);
+	ck_assert_uint_eq(paging("web1").over, 0);
+	obey(151);
+	await_usage("web1", 151);
+	ck_assert_uint_eq(paging("web1").over, 1);
+	vmm_end(pid);
+	await_gone("web1");
+	for (int i = 0; page_counter_read(&engine_tree(core_engine(core))->root->memory); i++) {
+		ck_assert_int_lt(i, STEPS_MAX);
+		step();
+	}
+}
+END_TEST
+
 START_TEST(nonsense_is_refused_in_words_and_no_vm)
 {
 	pid_t pid = vmm_new("[{\"base_host_virt_addr\":1}]");
@@ -399,6 +440,7 @@ int main(void)
 	tcase_add_test(
 		tc, a_microvm_stands_among_the_vms_exact_to_the_page_until_its_process_is_gone);
 	tcase_add_test(tc, its_max_holds_to_the_page_and_what_is_over_is_let_through_and_shown);
+	tcase_add_test(tc, put_into_another_group_it_is_charged_there_and_its_max_holds);
 	tcase_add_test(tc, nonsense_is_refused_in_words_and_no_vm);
 	suite_add_tcase(suite, tc);
 	return suite_run(suite);
