@@ -2,57 +2,75 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
 # fuzz.sh [SECONDS [NAME...]]: every parser of what comes from outside, for some seconds each (5).
 #
-# A target is fuzz_NAME.c, beside its row in sources() below and its corpus, corpus/NAME: small
-# inputs that are kept, good ones and those that once found something. Builds with clang's
-# libFuzzer, address and undefined, in $builddir/fuzz, where config.h has to be (and new inputs and
-# whatever breaks a target go). Speaks TAP.
+# A target is fuzz_NAME.c, beside its corpus, corpus/NAME: small inputs that are kept, good ones and
+# those that once found something. All sources are built once, with clang's libFuzzer, address and
+# undefined, into an archive in $builddir/fuzz, from which the linker takes what a target calls;
+# config.h has to be in $builddir, and new inputs and whatever breaks a target go to fuzz/NAME.
+# Speaks TAP.
 set -euo pipefail
 seconds=${1:-5}
 shift || true
 builddir=$(cd "${builddir:-.}" && pwd)
 cd "$(dirname "$(readlink -f "$0")")/../.."
 
-# What a target is made of, beside itself; then what it links.
-sources() {
-	case $1 in
-	replay) echo hv/replay.c hv/record_fields.c common/{json,text}.c policy/*.c -- json-c ;;
-	control) echo hv/ballastd/{control*,methods*,views*,pauses}.c hv/core*.c hv/{lane,hv}.c \
-		hv/sim/{sim,queue,answer,paging,guest,guest_step,memory,memory_reclaim,program,program_kbuild,rival}.c \
-		common/{json,nearest,size,text}.c \
-		policy/*.c tests/unit/scratch.c -- json-c libsystemd ;;
-	agent) echo hv/agent_channel.c common/protocol.c guest-agent/{agent,figures,reclaim}.c \
-		policy/{batch,workingset}.c -- ;;
-	size) echo common/size.c -- ;;
-	pager) echo hv/pager/hello.c common/json.c -- json-c ;;
-	config) echo hv/ballastd/config*.c hv/core*.c hv/lane.c hv/hv.c common/{size,nearest,text}.c policy/*.c -- inih ;;
-	domxml) echo hv/libvirt/domxml.c hv/knobs_text.c hv/hv.c common/size.c -- libxml-2.0 ;;
-	*) return 1 ;;
-	esac
+fuzz=$builddir/fuzz
+libs=(json-c libsystemd inih libxml-2.0)
+flags=(-std=gnu11 -g -O1 -fno-omit-frame-pointer -fno-sanitize-recover=all -I. "-I$builddir")
+for lib in "${libs[@]}" libvirt; do
+	read -ra more < <(pkg-config --cflags "$lib" 2>/dev/null) || true
+	flags+=("${more[@]}")
+done
+
+# stale: the sources whose object is older than they are, or than any header.
+stale() {
+	local file object header
+	header=$(find policy common hv guest-agent tests/unit "$builddir/config.h" -name '*.h' -printf '%T@ %p\n' |
+		sort -n | tail -n 1)
+	header=${header#* }
+	for file in policy/*.c common/*.c hv/*.c hv/*/*.c guest-agent/*.c tests/unit/scratch.c; do
+		object=$fuzz/objects/${file//\//_}
+		[ "${file##*/}" = main.c ] || { [ "$object" -nt "$file" ] && [ "$object" -nt "$header" ]; } ||
+			echo "$file"
+	done
 }
 
-# is_new NAME: whether it was built of what is there now.
-is_new() {
-	[ -x "$builddir/fuzz/$1/fuzz" ] && [ -z "$(find policy common hv guest-agent tests/fuzz tests/unit "$builddir/config.h" \
-		-name '*.[ch]' -newer "$builddir/fuzz/$1/fuzz" -print -quit)" ]
+# compile FILE: what cannot be (a library is not here) is missed by who needs it.
+compile() {
+	local object=$fuzz/objects/${1//\//_}
+	rm -f "$object.o"
+	! clang "${flags[@]}" -fsanitize=fuzzer-no-link,address,undefined -c -o "$object.o" "$1" \
+		2>"$object.log" || touch "$object"
+}
+
+archive() {
+	local file nr=0 stale
+	mkdir -p "$fuzz/objects"
+	stale=$(stale)
+	[ -n "$stale" ] || return 0
+	for file in $stale; do
+		compile "$file" &
+		[ $((nr += 1)) -le "$(nproc)" ] || wait -n
+	done
+	wait
+	rm -f "$fuzz/all.a"
+	ar rcs "$fuzz/all.a" "$fuzz"/objects/*.o
 }
 
 build() {
-	local name=$1 from libs out=$builddir/fuzz/$1
-	! is_new "$name" || return 0
+	local out=$fuzz/$1
+	if [ "$out/fuzz" -nt "$fuzz/all.a" ] && [ "$out/fuzz" -nt "tests/fuzz/fuzz_$1.c" ]; then
+		return
+	fi
 	rm -f "$out/fuzz"
-	from=$(sources "$name")
-	libs=${from#*--}
-	from=${from%--*}
 	mkdir -p "$out/new" "$out/broken"
-	# shellcheck disable=SC2046,SC2086 # words
-	clang -std=gnu11 -g -O1 -fno-omit-frame-pointer -fsanitize=fuzzer,address,undefined \
-		-fno-sanitize-recover=all -I. -I"$builddir" -o "$out/fuzz" "tests/fuzz/fuzz_$name.c" $from \
-		$([ -z "${libs// /}" ] || pkg-config --cflags --libs $libs) >"$out/build.log" 2>&1
+	# shellcheck disable=SC2046 # words
+	clang "${flags[@]}" -fsanitize=fuzzer,address,undefined -o "$out/fuzz" "tests/fuzz/fuzz_$1.c" \
+		"$fuzz/all.a" $(pkg-config --libs "${libs[@]}") >"$out/build.log" 2>&1
 }
 
 # run NAME: a reproducer that breaks it stays in broken/.
 run() {
-	local out=$builddir/fuzz/$1 options=(-timeout=10 -rss_limit_mb=2048 -max_len=65536 -print_final_stats=1)
+	local out=$fuzz/$1 options=(-timeout=10 -rss_limit_mb=2048 -max_len=65536 -print_final_stats=1)
 	[ ! -e "tests/fuzz/$1.dict" ] || options+=("-dict=tests/fuzz/$1.dict")
 	"$out/fuzz" "${options[@]}" -max_total_time="$seconds" -artifact_prefix="$out/broken/" \
 		"$out/new" "tests/fuzz/corpus/$1" >"$out/run.log" 2>&1
@@ -65,6 +83,7 @@ names=("$@")
 done
 
 # Side by side; what could not be built is not there below.
+archive
 for name in "${names[@]}"; do
 	build "$name" || true &
 done
@@ -75,8 +94,8 @@ nr=0
 echo "1..${#names[@]}"
 for name in "${names[@]}"; do
 	nr=$((nr + 1))
-	log=$builddir/fuzz/$name/build.log
-	if [ -x "$builddir/fuzz/$name/fuzz" ] && log=$builddir/fuzz/$name/run.log && run "$name"; then
+	log=$fuzz/$name/build.log
+	if [ -x "$fuzz/$name/fuzz" ] && log=$fuzz/$name/run.log && run "$name"; then
 		runs=$(sed -n 's/^stat::number_of_executed_units: *//p' "$log")
 		echo "ok $nr - fuzz $name takes anything (${runs:-?} inputs)"
 	else
