@@ -95,6 +95,32 @@ START_TEST(a_dead_vms_pages_stay_seen_until_they_are_uncharged_and_its_siblings_
 }
 END_TEST
 
+START_TEST(dead_vms_go_one_by_one_as_their_memory_does)
+{
+	struct memcg *leaf[3];
+
+	world_open_pool(&w, MIB(1000));
+	for (uint64_t i = 0; i < 3; i++)
+		world_add(&w, 3 + i, MEMCG_ROOT_ID, MIB(300), 0, &none);
+	world_tick(&w);
+	for (uint64_t i = 0; i < 3; i++) {
+		ck_assert_int_eq(engine_page(w.engine, 3 + i, &leaf[i]), 0);
+		ck_assert_int_eq(charge_over(leaf[i], 10), 0);
+		world_vm(&w, 3 + i)->gone = true;
+		world_change(&w, &(struct engine_change){ .type = ENGINE_VM_GONE, .id = 3 + i });
+	}
+	world_ticks(&w, 5);
+	ck_assert_uint_eq(engine_tree(w.engine)->nr_groups, 4);
+	ck_assert_int_eq(world_free(&w), (int64_t)MIB(1000) - 30);
+	for (size_t i = 0; i < 3; i++) {
+		ck_assert_int_eq(uncharge_direct(leaf[(i + 1) % 3], 10), 0);
+		world_ticks(&w, 2);
+		ck_assert_uint_eq(engine_tree(w.engine)->nr_groups, 3 - i);
+		ck_assert_int_eq(world_free(&w), (int64_t)(MIB(1000) - 20 + 10 * i));
+	}
+}
+END_TEST
+
 START_TEST(charges_of_who_cannot_be_charged_change_nothing)
 {
 	const struct charge_seen bad[] = { { 777, 5 }, { 9, 5 }, { MEMCG_ROOT_ID, 5 },
@@ -556,6 +582,7 @@ int main(void)
 		nobody_is_asked_while_free_is_at_wm_low,
 		a_vm_that_is_charged_page_by_page_is_seen_and_not_booked,
 		a_dead_vms_pages_stay_seen_until_they_are_uncharged_and_its_siblings_have_their_own,
+		dead_vms_go_one_by_one_as_their_memory_does,
 		charges_of_who_cannot_be_charged_change_nothing,
 		guest_under_soft_limit_keeps_all_while_another_is_in_excess,
 		without_its_soft_pass_soft_limits_mean_nothing,

@@ -877,6 +877,27 @@ START_TEST(a_sample_without_actual_is_no_rest_and_no_ceiling)
 }
 END_TEST
 
+START_TEST(charges_that_find_no_memory_are_told_by_the_next_call)
+{
+	const struct charge_seen *charges = NULL;
+	struct memcg *leaf;
+
+	world_add(&w, 3, MEMCG_ROOT_ID, MIB(100), MIB(50), &none);
+	world_tick(&w);
+	ck_assert_uint_eq(engine_charges(w.engine, &charges), 0);
+	ck_assert_int_eq(engine_page(w.engine, 3, &leaf), 0);
+	ck_assert_int_eq(charge_over(leaf, 7), 0);
+	from_now_fail(1);
+	ck_assert_uint_eq(engine_charges(w.engine, &charges), 0);
+	ck_assert_ptr_null(charges);
+	ck_assert_uint_eq(engine_charges(w.engine, &charges), 1);
+	ck_assert_uint_eq(charges[0].id, 3);
+	ck_assert_uint_eq(charges[0].pages, 7);
+	ck_assert_uint_eq(engine_charges(w.engine, &charges), 0);
+	ck_assert_int_eq(uncharge_direct(leaf, 7), 0);
+}
+END_TEST
+
 START_TEST(a_request_that_finds_no_memory_is_refused)
 {
 	world_tick(&w);
@@ -989,6 +1010,7 @@ int main(void)
 	tcase_add_test(t, an_item_that_finds_no_memory_is_left_out_and_can_be_tried_again);
 	tcase_add_test(t, a_first_vm_that_finds_no_memory_leaves_nothing_behind);
 	tcase_add_test(t, a_sample_without_actual_is_no_rest_and_no_ceiling);
+	tcase_add_test(t, charges_that_find_no_memory_are_told_by_the_next_call);
 	tcase_add_test(t, a_request_that_finds_no_memory_is_refused);
 	tcase_add_test(t, knobs_that_find_no_memory_stay_as_they_were);
 	tcase_add_test(t, vms_that_come_in_the_tick_in_which_others_go_are_looked_at);

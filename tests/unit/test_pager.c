@@ -32,6 +32,11 @@
 #define PAGES 512
 /* A look a millisecond at what other threads and processes do; a minute of them is a failure. */
 #define LOOKS_MAX 60000
+#ifdef __SANITIZE_THREAD__
+#define THREADS_AFTER_FORK false
+#else
+#define THREADS_AFTER_FORK true
+#endif
 
 static struct memcg_tree *tree;
 static struct memcg *slice, *leaf[8];
@@ -796,10 +801,9 @@ int main(void)
 	tcase_add_test(
 		tc, a_vm_that_moves_is_uncharged_there_and_charged_here_over_a_max_where_it_must);
 	tcase_add_test(tc, a_vmm_that_lied_about_its_memory_harms_only_itself_and_does_not_hang);
-#ifndef __SANITIZE_THREAD__ /* which takes no threads after a fork */
-	tcase_add_test(
-		tc, a_page_that_is_dropped_while_it_is_faulted_in_is_counted_as_it_is_in_the_end);
-#endif
+	if (THREADS_AFTER_FORK)
+		tcase_add_test(tc,
+			a_page_that_is_dropped_while_it_is_faulted_in_is_counted_as_it_is_in_the_end);
 	tcase_add_test(tc, a_vm_outlives_the_pager_with_all_of_its_memory);
 	tcase_add_test(tc, a_file_that_got_shorter_is_an_error_for_who_touches_the_page_alone);
 	tcase_add_test(tc, eight_vms_that_fault_drop_and_die_leave_exact_counts);
