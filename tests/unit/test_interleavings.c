@@ -445,9 +445,6 @@ static void check_left(void)
 START_TEST(the_last_pages_of_a_killed_group_that_go_during_a_drain_release_it_once)
 {
 	make(&(struct orders){ setup_leaving, { leave, kill_drain_and_reap }, check_left }, 10);
-	make(&(struct orders){ setup_leaving, { leave, kill_drain_and_reap, charge_other_target },
-		     check_left },
-		100);
 }
 END_TEST
 

@@ -523,8 +523,10 @@ START_TEST(a_vm_that_moves_is_uncharged_there_and_charged_here_over_a_max_where_
 }
 END_TEST
 
-/* What a thread drops while another faults it in: of so many pages, one after the other. */
-#define RACES 200
+/* What a thread drops while another faults it in: of so many pages, one after the other, each at
+ * the end of what is dropped at once. */
+#define RACES	100
+#define AT_ONCE 256
 
 START_TEST(a_page_that_is_dropped_while_it_is_faulted_in_is_counted_as_it_is_in_the_end)
 {
@@ -534,8 +536,8 @@ START_TEST(a_page_that_is_dropped_while_it_is_faulted_in_is_counted_as_it_is_in_
 
 	add(&v, 0, false);
 	for (uint32_t i = 0; i < RACES; i++) {
-		obey(&v, 'w', 0, PAGES - 1 - i);
-		obey(&v, 'r', 0, PAGES - i);
+		obey(&v, 'w', PAGES - AT_ONCE - i, AT_ONCE - 1);
+		obey(&v, 'r', PAGES - AT_ONCE - i, AT_ONCE);
 	}
 	do {
 		usleep(1000);
