@@ -96,7 +96,7 @@ static int vmm_connect(void)
 	return fd;
 }
 
-static volatile bool ready, racing;
+static _Atomic bool ready, racing;
 
 static void *touch_when_racing(void *arg)
 {
