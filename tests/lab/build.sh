@@ -104,7 +104,7 @@ build_environment() {
 	coverage) BALLAST_EVERY=5 CK_TIMEOUT_MULTIPLIER=5 "$@" ;;
 	address) CK_FORK=no timeout 1200 "$@" ;;
 	thread)
-		BALLAST_EVERY=7 BALLAST_STRESS_ROUNDS=1600000 CK_FORK=no TSAN_OPTIONS=suppressions=$ROOT/tests/lab/thread.supp \
+		BALLAST_EVERY=7 BALLAST_STRESS_ROUNDS=4500000 CK_FORK=no TSAN_OPTIONS=suppressions=$ROOT/tests/lab/thread.supp \
 			timeout 1200 setarch "$(uname -m)" -R "$@"
 		;;
 	*) "$@" ;;
