@@ -78,18 +78,31 @@ frees() {
 	expect "asked for $2 KiB it tells no more than came" "$said" -le $((came + slack))
 }
 
-say_to_agent 3 nothing "" >"$LAB/agent.said" || true &
-sleep 0.5
+told() {
+	grep -q '"type":"report"' "$LAB/agent.said"
+}
+
+"$CACHE/port" say "$LAB/batch.agent" 30 nothing "$HELLO" >"$LAB/agent.said" &
+host=$!
+expect "it tells a host that says hello" "$(wait_for 10 told && echo yes)" = yes
 before=$(guest batch agent_counts | paste -sd' ')
 sleep 2
 after=$(guest batch agent_counts | paste -sd' ')
-wait
-expect "at rest it wakes twice a second at most" $((${after% *} - ${before% *})) -le 4
+kill $host
+wait $host || true
+expect "at rest it wakes twice a second at most" $((${after% *} - ${before% *})) -le 5
 expect "at rest it reads few files" $((${after#* } - ${before#* })) -le 80
-expect "and tells of it" "$(grep -c '"type":"report"' "$LAB/agent.said")" -ge 1
+guest batch "sleep 300 >/dev/null 2>&1 </dev/null 3>&- & echo \$! >/sys/fs/cgroup/hot/cgroup.procs; echo \$! >/run/sleep.pid"
 frees 1 98304
+expect "the hot group is protected meanwhile" "$(guest batch "cat /sys/fs/cgroup/hot/memory.low")" -ge $(((AGENT_HOT - 4) * 1048576))
 frees 2 1024
+guest batch generations
+expect "it tells that the kernel ages by generations" \
+	"$(say_to_agent 10 '"can":.*"generations"' "" >/dev/null && echo yes)" = yes
 frees 3 $((STORY_MIB[batch] * 1024 / 2))
+expect "by generations too the hot group keeps what it has" \
+	"$(guest batch current hot)" -ge $(((AGENT_HOT - 4) * 1048576))
+guest batch "echo n >/sys/kernel/mm/lru_gen/enabled"
 
 # Nearly all is used: it says so before anything is killed, and outlives what is.
 expect "nothing was killed" "$(guest_value batch oom_kill)" = 0
@@ -110,5 +123,6 @@ expect "and not the agent" "$(guest batch "kill -0 \$(cat /run/agent.pid) && ech
 guest batch drop grow
 expect "the agent is small" "$(guest batch "grep -h ^Rss: /proc/\$(cat /run/agent.pid)/smaps_rollup" | awk '{ print $2 }')" -le 1024
 guest batch "kill \$(cat /run/agent.pid)"
+guest batch drop sleep
 expect "what it protected is as it was" "$(guest batch "cat /sys/fs/cgroup/*/memory.low" | sort -u)" = 0
 finish
