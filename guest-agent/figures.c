@@ -64,14 +64,13 @@ struct agent_seen *agent_seen(struct agent *a, uint64_t id)
 
 static void rates_of_groups(struct agent *a, uint64_t us)
 {
-	struct agent_seen now[AGENT_GROUPS];
+	struct agent_seen now[AGENT_GROUPS] = { 0 };
 
 	for (size_t i = 0; i < a->nr_groups; i++) {
 		const struct agent_group *g = &a->groups[i];
 		const struct agent_seen *old = agent_seen(a, g->id);
 		struct agent_seen *s = &now[i];
 
-		memset(s, 0, sizeof(*s));
 		if (old) {
 			*s = *old;
 			s->psi_rate =

@@ -21,7 +21,8 @@ agent_says() {
 }
 
 reported() {
-	[ "$(agent_says connected)" = true ] && [ "$(agent_says inactive_file)" -gt 0 ]
+	[ "$(agent_says connected)" = true ] &&
+		[ "$(agent_mib inactive_file)" -ge $((STORY_BATCH_CACHE - AGENT_HOT - 40)) ]
 }
 
 agent_mib() {
