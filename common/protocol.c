@@ -51,6 +51,8 @@ static const struct field fields[] = {
 	{ "need", NUMBER, AT(need) },
 	{ "estimated", FLAG, AT(estimated) },
 	{ "active", FLAG, AT(active) },
+	{ "cold_file", NUMBER, AT(cold_file) },
+	{ "cold_anon", NUMBER, AT(cold_anon) },
 };
 #define FIELDS (sizeof(fields) / sizeof(fields[0]))
 
@@ -76,7 +78,7 @@ static const struct {
 };
 
 static const char *const abilities[] = { "lists", "reclaim", "pressure", "groups", "protect",
-	"anon" };
+	"anon", "generations", "probes" };
 #define ABILITIES (sizeof(abilities) / sizeof(abilities[0]))
 
 /* ---- reading ---- */
@@ -472,18 +474,6 @@ size_t protocol_format(const struct protocol_message *m, char *text)
 	text[w.length] = '\n';
 	text[w.length + 1] = '\0';
 	return w.length + 1;
-}
-
-void protocol_can_text(uint64_t can, char *text)
-{
-	*text = '\0';
-	for (size_t k = 0; k < ABILITIES; k++) {
-		if (!(can & UINT64_C(1) << k))
-			continue;
-		if (*text)
-			strcat(text, " ");
-		strcat(text, abilities[k]);
-	}
 }
 
 /* ---- lines ---- */

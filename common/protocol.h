@@ -47,8 +47,11 @@ enum protocol_can {
 	PROTOCOL_CAN_GROUPS = 1u << 3,	 /* tells of groups by themselves */
 	PROTOCOL_CAN_PROTECT = 1u << 4,	 /* protects groups whose inactive list is low */
 	PROTOCOL_CAN_ANON = 1u << 5,	 /* takes anonymous pages only when it may */
+	/* Its kernel ages by generations, and its lists mean nothing: */
+	PROTOCOL_CAN_GENERATIONS = 1u << 6, /* tells what is cold by their sizes */
+	PROTOCOL_CAN_PROBES = 1u << 7,	    /* finds what is cold by what is read again */
 };
-#define PROTOCOL_CAN_ALL ((1u << 6) - 1)
+#define PROTOCOL_CAN_ALL ((1u << 8) - 1)
 
 /* Bits of protocol_message.known: fields that were told. */
 enum protocol_field {
@@ -78,10 +81,15 @@ enum protocol_field {
 	PROTOCOL_NEED = 1u << 23,
 	PROTOCOL_ESTIMATED = 1u << 24,
 	PROTOCOL_ACTIVE = 1u << 25,
+	PROTOCOL_COLD_FILE = 1u << 26,
+	PROTOCOL_COLD_ANON = 1u << 27,
 };
 #define PROTOCOL_LISTS                                                                             \
 	(PROTOCOL_ACTIVE_ANON | PROTOCOL_INACTIVE_ANON | PROTOCOL_ACTIVE_FILE |                    \
 		PROTOCOL_INACTIVE_FILE)
+
+/* In place of the lists, where a kernel ages by generations. */
+#define PROTOCOL_COLD (PROTOCOL_COLD_FILE | PROTOCOL_COLD_ANON)
 
 /* Of a group: its busiest are told. All four are told or the group is not. */
 struct protocol_group {
@@ -105,6 +113,7 @@ struct protocol_message {
 	char why[PROTOCOL_TEXT];
 	/* bytes, of the guest */
 	uint64_t active_anon, inactive_anon, active_file, inactive_file, swap_free;
+	uint64_t cold_file, cold_anon; /* of what the agent can free */
 	uint64_t total, free, available;
 	uint64_t refaults, swapins;  /* bytes a second, lately */
 	uint64_t psi_some, psi_full; /* thousandths, of the group that suffers most; 10 s */
@@ -131,9 +140,6 @@ size_t protocol_format(const struct protocol_message *message, char *text);
 
 /* A text of a message: what it may hold, cut where it is too long. */
 void protocol_text(char *to, const char *from);
-
-/* "lists reclaim ..."; text has 64 bytes. */
-void protocol_can_text(uint64_t can, char *text);
 
 /* ---- lines from bytes ---- */
 

@@ -51,6 +51,7 @@ static void greet(struct agent *a)
 	};
 
 	protocol_text(m.software, a->platform->software);
+	a->said = m.can;
 	agent_say(a, &m);
 }
 
@@ -111,39 +112,35 @@ void agent_pressure(struct agent *a)
 
 /* ---- reports ---- */
 
-static bool differs(uint64_t a, uint64_t b, uint64_t of)
-{
-	return (a > b ? a - b : b - a) > of / 128;
-}
-
-/* By more than a part of the guest that anybody would act on. */
-static bool moves(const struct protocol_message *a, const struct protocol_message *b)
-{
-	return differs(a->free, b->free, a->total) ||
-	       differs(a->available, b->available, a->total) ||
-	       differs(a->active_file, b->active_file, a->total) ||
-	       differs(a->inactive_file, b->inactive_file, a->total) ||
-	       differs(a->active_anon, b->active_anon, a->total) ||
-	       differs(a->inactive_anon, b->inactive_anon, a->total) || a->refaults || a->need ||
-	       a->total != b->total;
-}
-
 static void report(struct agent *a, uint64_t now)
 {
 	struct protocol_message m;
 
 	a->report_due = now + AGENT_MOVING_US;
+	if (!a->pressure && a->reported && now - a->reported < AGENT_REST_US && !a->moves &&
+		!agent_moves(a))
+		return;
 	if (!agent_read(a, now))
 		return;
+	if (a->said != a->platform->can)
+		greet(a);
 	agent_report(a, &m);
-	if (!a->pressure && a->reported && now - a->reported < AGENT_REST_US &&
-		!moves(&m, &a->last))
-		return;
 	a->pressure = false;
 	if (!agent_say(a, &m))
 		return;
 	a->reported = now;
-	a->last = m;
+	a->told = a->guest;
+	a->moves = m.refaults || m.need;
+}
+
+/* When the request goes on: what the host says meanwhile comes first. */
+static uint64_t request_due(const struct agent *a)
+{
+	uint64_t due = a->request.not_before;
+
+	if (due > a->request.deadline)
+		due = a->request.deadline;
+	return pages_max(due, agent_now(a));
 }
 
 uint64_t agent_step(struct agent *a)
@@ -157,13 +154,13 @@ uint64_t agent_step(struct agent *a)
 			report(a, now);
 		agent_request_step(a);
 	}
-	if (a->request.id)
-		return agent_now(a); /* the next batch; what the host says meanwhile comes first */
 	next = a->greeted ? a->report_due : UINT64_MAX;
-	if (a->greeted && a->pressure && a->reported + AGENT_PRESSURE_US < next)
-		next = a->reported + AGENT_PRESSURE_US;
-	if (a->protected_until && a->protected_until < next)
-		next = a->protected_until;
+	if (a->greeted && a->pressure)
+		next = pages_min(next, a->reported + AGENT_PRESSURE_US);
+	if (a->request.id)
+		next = pages_min(next, request_due(a));
+	else if (a->protected_until)
+		next = pages_min(next, a->protected_until);
 	return next;
 }
 

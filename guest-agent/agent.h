@@ -8,12 +8,17 @@
  * active pages only where the host says so and nothing inactive was found; in the decaying batches
  * of policy/batch, figures read anew before each.
  *
+ * Where a kernel ages by generations the ratio of its lists means nothing. Cold is what is older
+ * than the two youngest generations, where their sizes are told; and in any case a group gives
+ * little at first and twice as much each time, as long as little of what went is read again.
+ *
  * Portable: no allocation, no I/O and no clock of its own; all comes through a table of functions,
  * so that a kernel without processes can link it. struct agent is the caller's, all zeros before
  * agent_start(). One thread. Units: bytes; microseconds, monotonic.
  *
  * What the host says is not trusted with the guest's life: a request ends at its deadline, at once
- * when told, when a group suffers by it, and when swap runs out.
+ * when told, when a group suffers by it, and when swap runs out. At rest, once a second, only the
+ * guest's own figures are read.
  */
 #ifndef BALLAST_GUEST_AGENT_AGENT_H
 #define BALLAST_GUEST_AGENT_AGENT_H
@@ -36,11 +41,26 @@
 #define AGENT_DEADLINE_MAX_MS UINT64_C(60000)
 /* Of a batch's time, thousandths that a group waited for memory: it suffers. */
 #define AGENT_SUFFERS 100
+/* Without groups the guest's waiting is looked at so long after a batch, in which the agent waits
+ * itself; as long as the batch took where that is more. */
+#define AGENT_WATCH_US UINT64_C(20000)
+/* Of what goes of a generation, what is needed is read again within this; else in the next. */
+#define AGENT_PROBE_US UINT64_C(100000)
+/* A group that read again what was taken of it is left alone for this. */
+#define AGENT_PROBE_REST_US UINT64_C(10000000)
+
+/* How the kernel tells what was not used lately. */
+enum agent_aging {
+	AGENT_LISTS,	   /* active and inactive */
+	AGENT_GENERATIONS, /* old_file and old_anon of groups */
+	AGENT_PROBES,	   /* generations, of sizes that are not told */
+};
 
 /* Counters grow; what a platform does not know is 0 (see can). */
 struct agent_guest {
 	uint64_t total, free, available;
 	bool estimated; /* available is: this kernel does not tell it */
+	enum agent_aging aging;
 	uint64_t active_anon, inactive_anon, active_file, inactive_file;
 	uint64_t reclaimable; /* of the kernel's own (slab) */
 	uint64_t swap_free;
@@ -54,14 +74,15 @@ struct agent_group {
 	bool dying; /* nobody is in it */
 	uint64_t current;
 	uint64_t active_anon, inactive_anon, active_file, inactive_file;
-	uint64_t refaults; /* bytes since it was made */
-	uint64_t restores; /* of them those that had been active */
+	uint64_t old_anon, old_file; /* AGENT_GENERATIONS: older than the two youngest */
+	uint64_t refaults;	     /* bytes since it was made */
+	uint64_t restores;	     /* of them those that had been active */
 	uint64_t psi_some_us;
 };
 
 struct agent_platform {
 	const char *software; /* "ballast-agent 0.1.0 Linux 6.1.0" */
-	uint64_t can;	      /* enum protocol_can */
+	uint64_t can;	      /* enum protocol_can; may change with a reading */
 	uint64_t (*now)(void *ctx);
 	int (*guest)(void *ctx, struct agent_guest *ret_guest);
 	/* Groups without children; at most nr. */
@@ -70,8 +91,10 @@ struct agent_platform {
 	 */
 	int (*reclaim)(void *ctx, const struct agent_group *group, uint64_t bytes, bool anon,
 		uint64_t *ret_came);
-	/* As much as it has now is kept for it while others are reclaimed; off: as it was. */
-	int (*protect)(void *ctx, const struct agent_group *group, bool on);
+	/* As much as it has now is kept for it while others are reclaimed. */
+	int (*protect)(void *ctx, const struct agent_group *group);
+	/* All as it was before. */
+	void (*unprotect)(void *ctx);
 	/* All of it or, negative, nothing. */
 	int (*send)(void *ctx, const char *text, size_t length);
 };
@@ -79,8 +102,16 @@ struct agent_platform {
 /* What was seen of a group before. */
 struct agent_seen {
 	uint64_t id, refaults, restores, psi_some_us;
-	bool protects;
+	uint64_t refaults_rate, restores_rate, psi_rate; /* bytes, bytes, us a second */
+	bool protects;					 /* it is protected, or cannot be */
+	bool suffered;					 /* before this request began */
 	unsigned int empty; /* batches of this request that brought nothing of it */
+	struct {
+		uint64_t bytes; /* that a round may take; 0: a first one's */
+		uint64_t at;	/* when this round began; 0: none is out that was not judged */
+		uint64_t came, refaults;
+		uint64_t rests_until;
+	} probe;
 };
 
 struct agent {
@@ -89,17 +120,18 @@ struct agent {
 	bool greeted; /* the host has said hello in a version that is spoken here */
 	struct protocol_lines lines;
 
-	struct agent_guest guest, before;
+	uint64_t said; /* what it can, to the host */
+	struct agent_guest guest, before, told;
 	struct agent_group groups[AGENT_GROUPS];
 	struct agent_seen seen[AGENT_GROUPS];
 	size_t nr_groups, nr_seen;
 	bool known;		    /* guest was read */
+	uint64_t psi_some_us;	    /* of the guest, by the newest reading */
 	uint64_t read_at, since_us; /* the last reading; the time that rates are of */
-	uint64_t psi[AGENT_GROUPS], refaults[AGENT_GROUPS], restores[AGENT_GROUPS]; /* a second */
 
 	uint64_t reported, report_due;
 	bool pressure;
-	struct protocol_message last; /* report */
+	bool moves; /* the last report told of what goes on by itself */
 
 	/* The request that runs; id 0: none. */
 	struct {
@@ -107,10 +139,13 @@ struct agent {
 		bool anon, active;
 		bool actively; /* nothing inactive was found: active pages are taken */
 		bool stop;
+		bool began; /* whoever suffered before was looked for */
 		struct batch batch;
 		uint64_t group;	     /* the last batch's, 0: none was */
 		uint64_t psi_before; /* of that group */
+		uint64_t guest_psi_before;
 		uint64_t took_us;
+		uint64_t not_before; /* the next batch */
 	} request;
 	uint64_t protected_until; /* 0: nothing is protected */
 };

@@ -29,21 +29,32 @@ static uint64_t rate(uint64_t more, uint64_t us)
 	return us ? pages_mul_div(more, SECOND, us) : 0;
 }
 
-uint64_t agent_cold_file(const struct agent_group *g)
+static uint64_t cold_list(uint64_t inactive, uint64_t active)
 {
-	return workingset_cold_list(
-		       g->inactive_file / POLICY_PAGE_SIZE, g->active_file / POLICY_PAGE_SIZE) *
+	return workingset_cold_list(inactive / POLICY_PAGE_SIZE, active / POLICY_PAGE_SIZE) *
 	       POLICY_PAGE_SIZE;
 }
 
-uint64_t agent_cold_anon(const struct agent_group *g)
+/* Where nothing tells, all may be: it is tried. */
+uint64_t agent_cold_file(const struct agent *a, const struct agent_group *g)
 {
-	return workingset_cold_list(
-		       g->inactive_anon / POLICY_PAGE_SIZE, g->active_anon / POLICY_PAGE_SIZE) *
-	       POLICY_PAGE_SIZE;
+	if (a->guest.aging == AGENT_LISTS)
+		return cold_list(g->inactive_file, g->active_file);
+	if (a->guest.aging == AGENT_GENERATIONS)
+		return g->old_file;
+	return g->inactive_file + g->active_file;
 }
 
-static const struct agent_seen *seen_of(const struct agent *a, uint64_t id)
+uint64_t agent_cold_anon(const struct agent *a, const struct agent_group *g)
+{
+	if (a->guest.aging == AGENT_LISTS)
+		return cold_list(g->inactive_anon, g->active_anon);
+	if (a->guest.aging == AGENT_GENERATIONS)
+		return g->old_anon;
+	return g->inactive_anon + g->active_anon;
+}
+
+struct agent_seen *agent_seen(struct agent *a, uint64_t id)
 {
 	for (size_t i = 0; i < a->nr_seen; i++)
 		if (a->seen[i].id == id)
@@ -57,21 +68,20 @@ static void rates_of_groups(struct agent *a, uint64_t us)
 
 	for (size_t i = 0; i < a->nr_groups; i++) {
 		const struct agent_group *g = &a->groups[i];
-		const struct agent_seen *old = seen_of(a, g->id);
+		const struct agent_seen *old = agent_seen(a, g->id);
+		struct agent_seen *s = &now[i];
 
-		a->psi[i] = a->refaults[i] = a->restores[i] = 0;
 		if (old) {
-			a->psi[i] = pages_min(
-				rate(less(g->psi_some_us, old->psi_some_us), us) / 1000, 1000);
-			a->refaults[i] = rate(less(g->refaults, old->refaults), us);
-			a->restores[i] = rate(less(g->restores, old->restores), us);
+			*s = *old;
+			s->psi_rate =
+				pages_min(rate(less(g->psi_some_us, old->psi_some_us), us), SECOND);
+			s->refaults_rate = rate(less(g->refaults, old->refaults), us);
+			s->restores_rate = rate(less(g->restores, old->restores), us);
 		}
-		now[i] = (struct agent_seen){ .id = g->id,
-			.refaults = g->refaults,
-			.restores = g->restores,
-			.psi_some_us = g->psi_some_us,
-			.protects = old && old->protects,
-			.empty = old ? old->empty : 0 };
+		s->id = g->id;
+		s->refaults = g->refaults;
+		s->restores = g->restores;
+		s->psi_some_us = g->psi_some_us;
 	}
 	memcpy(a->seen, now, a->nr_groups * sizeof(now[0]));
 	a->nr_seen = a->nr_groups;
@@ -84,6 +94,7 @@ bool agent_read(struct agent *a, uint64_t now)
 	memset(&guest, 0, sizeof(guest));
 	if (a->platform->guest(a->ctx, &guest) < 0)
 		return false;
+	a->psi_some_us = guest.psi_some_us;
 	a->nr_groups = a->platform->groups(a->ctx, a->groups, AGENT_GROUPS);
 	if (!a->known || now - a->read_at >= RATE_LEAST_US) {
 		a->since_us = a->known ? now - a->read_at : 0;
@@ -103,10 +114,38 @@ bool agent_read(struct agent *a, uint64_t now)
 	return true;
 }
 
+static bool differs(uint64_t a, uint64_t b, uint64_t of)
+{
+	return (a > b ? a - b : b - a) > of / 128;
+}
+
+/* By more than a part of the guest that anybody would act on; or it reads again. */
+bool agent_moves(struct agent *agent)
+{
+	const struct agent_guest *b = &agent->told;
+	struct agent_guest a;
+
+	memset(&a, 0, sizeof(a));
+	if (agent->platform->guest(agent->ctx, &a) < 0)
+		return false;
+	return differs(a.free, b->free, a.total) || differs(a.available, b->available, a.total) ||
+	       differs(a.active_file, b->active_file, a.total) ||
+	       differs(a.inactive_file, b->inactive_file, a.total) ||
+	       differs(a.active_anon, b->active_anon, a.total) ||
+	       differs(a.inactive_anon, b->inactive_anon, a.total) ||
+	       a.available < a.total / NEEDS_FRACTION || a.refaults != b->refaults ||
+	       a.total != b->total || a.aging != b->aging;
+}
+
 /* What lies in memory and is neither free nor read from a file nor the kernel's to drop. */
 static uint64_t held(const struct agent_guest *g)
 {
 	return less(g->total, g->free + g->active_file + g->inactive_file + g->reclaimable);
+}
+
+bool agent_squeezed(const struct agent_seen *s)
+{
+	return s->psi_rate / 1000 >= AGENT_SUFFERS && s->restores_rate;
 }
 
 /*
@@ -116,44 +155,94 @@ static uint64_t held(const struct agent_guest *g)
 static uint64_t needs(const struct agent *a)
 {
 	const struct agent_guest *g = &a->guest;
+	const struct agent_seen *s;
 	uint64_t need = 0;
 
 	if (g->available < g->total / NEEDS_FRACTION)
 		need = g->total / (NEEDS_FRACTION / 2) - g->available;
-	for (size_t i = 0; i < a->nr_groups; i++)
-		if (a->psi[i] >= AGENT_SUFFERS && a->restores[i])
-			need += a->restores[i];
+	for (size_t i = 0; i < a->nr_seen; i++) {
+		s = &a->seen[i];
+		if (agent_squeezed(s))
+			need += s->restores_rate;
+	}
 	return pages_min(need, g->total);
 }
 
+static void tell_group(struct agent *a, const struct agent_group *g, struct protocol_group *to)
+{
+	const struct agent_seen *s = agent_seen(a, g->id);
+	uint64_t all = g->active_anon + g->active_file + g->inactive_anon + g->inactive_file;
+
+	protocol_text(to->name, g->name);
+	if (a->guest.aging == AGENT_LISTS)
+		to->inactive = g->inactive_anon + g->inactive_file;
+	else if (a->guest.aging == AGENT_GENERATIONS)
+		to->inactive = g->old_anon + g->old_file;
+	to->active = less(all, to->inactive);
+	to->refaults = s ? s->refaults_rate : 0;
+	to->psi = s ? s->psi_rate / 1000 : 0;
+}
+
+static uint64_t refaults_of(struct agent *a, const struct agent_group *g)
+{
+	const struct agent_seen *s = agent_seen(a, g->id);
+
+	return s ? s->refaults_rate : 0;
+}
+
+static bool busier(struct agent *a, const struct agent_group *g, const struct agent_group *than)
+{
+	uint64_t mine = refaults_of(a, g), other = refaults_of(a, than);
+
+	return mine > other || (mine == other && g->current > than->current);
+}
+
 /* The busiest groups: those that read again most, then the largest. */
-static void report_groups(const struct agent *a, struct protocol_message *m)
+static void report_groups(struct agent *a, struct protocol_message *m)
 {
 	bool told[AGENT_GROUPS] = { false };
 
 	while (m->nr_groups < PROTOCOL_GROUPS && m->nr_groups < a->nr_groups) {
-		struct protocol_group *to = &m->groups[m->nr_groups];
 		size_t best = AGENT_GROUPS;
 
-		for (size_t i = 0; i < a->nr_groups; i++) {
-			if (told[i])
-				continue;
-			if (best == AGENT_GROUPS || a->refaults[i] > a->refaults[best] ||
-				(a->refaults[i] == a->refaults[best] &&
-					a->groups[i].current > a->groups[best].current))
+		for (size_t i = 0; i < a->nr_groups; i++)
+			if (!told[i] && (best == AGENT_GROUPS ||
+						busier(a, &a->groups[i], &a->groups[best])))
 				best = i;
-		}
 		told[best] = true;
-		m->nr_groups++;
-		protocol_text(to->name, a->groups[best].name);
-		to->active = a->groups[best].active_anon + a->groups[best].active_file;
-		to->inactive = a->groups[best].inactive_anon + a->groups[best].inactive_file;
-		to->refaults = a->refaults[best];
-		to->psi = a->psi[best];
+		tell_group(a, &a->groups[best], &m->groups[m->nr_groups++]);
 	}
 }
 
-void agent_report(const struct agent *a, struct protocol_message *ret_report)
+static void report_lists(const struct agent *a, struct protocol_message *m)
+{
+	const struct agent_guest *g = &a->guest;
+
+	m->known |= PROTOCOL_LISTS | PROTOCOL_WORKINGSET;
+	m->active_anon = g->active_anon;
+	m->inactive_anon = g->inactive_anon;
+	m->active_file = g->active_file;
+	m->inactive_file = g->inactive_file;
+	/* What is read again within a second was missing. */
+	m->workingset = pages_min(held(g) + g->active_file + m->refaults, g->total);
+}
+
+/* By generations, of the groups: nobody else can be asked. */
+static void report_cold(const struct agent *a, struct protocol_message *m)
+{
+	const struct agent_guest *g = &a->guest;
+
+	m->known |= PROTOCOL_COLD | PROTOCOL_WORKINGSET;
+	for (size_t i = 0; i < a->nr_groups; i++) {
+		m->cold_file += a->groups[i].old_file;
+		m->cold_anon += a->groups[i].old_anon;
+	}
+	m->workingset = pages_min(
+		held(g) + less(g->active_file + g->inactive_file, m->cold_file) + m->refaults,
+		g->total);
+}
+
+void agent_report(struct agent *a, struct protocol_message *ret_report)
 {
 	const struct agent_guest *g = &a->guest;
 	uint64_t can = a->platform->can;
@@ -175,15 +264,10 @@ void agent_report(const struct agent *a, struct protocol_message *ret_report)
 		m.known |= PROTOCOL_ESTIMATED;
 		m.estimated = 1;
 	}
-	if (can & PROTOCOL_CAN_LISTS) {
-		m.known |= PROTOCOL_LISTS | PROTOCOL_WORKINGSET;
-		m.active_anon = g->active_anon;
-		m.inactive_anon = g->inactive_anon;
-		m.active_file = g->active_file;
-		m.inactive_file = g->inactive_file;
-		/* What is read again within a second was missing. */
-		m.workingset = pages_min(held(g) + g->active_file + m.refaults, g->total);
-	}
+	if (g->aging == AGENT_GENERATIONS)
+		report_cold(a, &m);
+	else if (g->aging == AGENT_LISTS && (can & PROTOCOL_CAN_LISTS))
+		report_lists(a, &m);
 	if (can & PROTOCOL_CAN_PRESSURE) {
 		m.known |= PROTOCOL_PSI_SOME | PROTOCOL_PSI_FULL;
 		m.psi_some = pages_min(

@@ -11,14 +11,16 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "guest-agent/linux.h"
 #include "guest-agent/port.h"
 
-/* Tasks that waited 20 ms of half a second for memory: the least window that Linux takes. */
-#define PRESSURE "some 20000 500000"
+/*
+ * Tasks that waited 20 ms of half a second for memory: the least window that Linux takes, and looks
+ * at every tenth of. Without CAP_SYS_RESOURCE it has to be two seconds.
+ */
+static const char *const triggers[] = { "some 20000 500000", "some 100000 2000000" };
 
 /* Nobody listens, or there is no port: looked at again after this. */
 #define AGAIN_MS 500
@@ -36,7 +38,10 @@ static int send_text(void *ctx, const char *text, size_t length)
 	return port_send(*(const int *)ctx, text, length);
 }
 
-/* Stays when memory is short: it is what asks the host for more. Whatever fails is told. */
+/*
+ * Stays when memory is short: it is what asks the host for more. Whatever fails is told. Only what
+ * was touched is locked, where the kernel knows that (Linux 4.4): the rest of it is tables.
+ */
 static void stay(void)
 {
 	int fd = open("/proc/self/oom_score_adj", O_WRONLY | O_CLOEXEC);
@@ -45,19 +50,49 @@ static void stay(void)
 		fprintf(stderr, "ballast-agent: oom_score_adj: %s\n", strerror(errno));
 	if (fd >= 0)
 		close(fd);
-	if (mlockall(MCL_CURRENT | MCL_FUTURE | MCL_ONFAULT) < 0)
+	if (mlockall(MCL_CURRENT | MCL_FUTURE | MCL_ONFAULT) < 0 &&
+		(errno != EINVAL || mlockall(MCL_CURRENT | MCL_FUTURE) < 0))
 		fprintf(stderr, "ballast-agent: mlockall: %s\n", strerror(errno));
 }
 
 static int watch_pressure(void)
 {
-	int fd = open("/proc/pressure/memory", O_RDWR | O_NONBLOCK | O_CLOEXEC);
+	int fd;
 
-	if (fd >= 0 && write(fd, PRESSURE, sizeof(PRESSURE)) < 0) {
+	for (size_t i = 0; i < sizeof(triggers) / sizeof(triggers[0]); i++) {
+		fd = open("/proc/pressure/memory", O_RDWR | O_NONBLOCK | O_CLOEXEC);
+		if (fd < 0)
+			return -1;
+		if (write(fd, triggers[i], strlen(triggers[i]) + 1) >= 0)
+			return fd;
 		close(fd);
-		return -1;
 	}
-	return fd;
+	return -1;
+}
+
+/* Signals come while it waits and at no other time: none is missed, and no batch is cut short. */
+static int wait_for(struct pollfd *fds, nfds_t nr, int ms)
+{
+	struct timespec t = { .tv_sec = ms / 1000, .tv_nsec = ms % 1000 * 1000000L };
+	sigset_t none;
+
+	sigemptyset(&none);
+	return ppoll(fds, nr, &t, &none);
+}
+
+static void catch_signals(void)
+{
+	static const int ending[] = { SIGTERM, SIGINT, SIGHUP };
+	struct sigaction action = { .sa_handler = on_signal };
+	sigset_t set;
+
+	sigemptyset(&set);
+	for (size_t i = 0; i < sizeof(ending) / sizeof(ending[0]); i++) {
+		sigaddset(&set, ending[i]);
+		sigaction(ending[i], &action, NULL);
+	}
+	sigprocmask(SIG_BLOCK, &set, NULL);
+	signal(SIGPIPE, SIG_IGN);
 }
 
 static int wait_ms(struct agent *agent, uint64_t next)
@@ -82,7 +117,7 @@ static bool receive(struct agent *agent, int port)
 
 static void nap(void)
 {
-	nanosleep(&(struct timespec){ .tv_nsec = AGAIN_MS * 1000000L }, NULL);
+	wait_for(NULL, 0, AGAIN_MS);
 }
 
 /* As long as the port is there. */
@@ -95,7 +130,7 @@ static void serve(struct agent *agent, int port, int psi)
 
 	while (!stopping) {
 		fds[0].revents = fds[1].revents = 0;
-		if (poll(fds, 2, wait_ms(agent, agent_step(agent))) < 0 && errno != EINTR)
+		if (wait_for(fds, 2, wait_ms(agent, agent_step(agent))) < 0 && errno != EINTR)
 			return;
 		if (fds[1].revents & POLLPRI)
 			agent_pressure(agent);
@@ -174,10 +209,10 @@ int main(int argc, char **argv)
 		usage(stderr);
 		return 2;
 	}
-	signal(SIGPIPE, SIG_IGN);
-	signal(SIGTERM, on_signal);
-	signal(SIGINT, on_signal);
-	r = linux_start(&platform, "/proc", NULL, "/run/ballast-agent.low");
+	catch_signals();
+	r = linux_start(&platform,
+		&(const struct linux_paths){
+			.proc = "/proc", .sys = "/sys", .notes = "/run/ballast-agent.notes" });
 	if (r < 0) {
 		fprintf(stderr, "ballast-agent: /proc/meminfo: %s\n", strerror(-r));
 		return 1;

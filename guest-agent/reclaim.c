@@ -9,8 +9,8 @@
 
 #define PAGE UINT64_C(4096)
 
-/* Until the first batch was measured: 1 GiB a second. */
-#define US_A_PAGE_UNKNOWN 4
+/* Until the first batch was measured: 1.3 GiB a second. */
+#define US_A_PAGE_UNKNOWN 3
 
 /* Anonymous pages go only as long as so much swap is left beside them. */
 #define SWAP_LEFT (UINT64_C(16) << 20)
@@ -31,6 +31,8 @@ void agent_request_end(struct agent *a, const char *why)
 	memset(&a->request, 0, sizeof(a->request));
 	for (size_t i = 0; i < a->nr_seen; i++)
 		a->seen[i].empty = 0;
+	for (size_t i = 0; i < a->nr_seen && !a->protected_until; i++)
+		a->seen[i].protects = false;
 	if (a->protected_until)
 		a->protected_until = agent_now(a) + AGENT_PROTECT_US;
 	a->report_due = 0; /* what is free now is what the host wants to know */
@@ -60,46 +62,41 @@ void agent_request(struct agent *a, const struct protocol_message *m)
 
 /* ---- protection ---- */
 
-static struct agent_seen *seen(struct agent *a, uint64_t id)
+/* It has something that can be taken, and did not read again what was. */
+static bool gives(struct agent *a, const struct agent_group *g, uint64_t now)
 {
-	for (size_t i = 0; i < a->nr_seen; i++)
-		if (a->seen[i].id == id)
-			return &a->seen[i];
-	return NULL;
+	const struct agent_seen *s = agent_seen(a, g->id);
+
+	return agent_cold_file(a, g) && !(s && s->probe.rests_until > now);
 }
 
 /* Who has nothing cold is kept from what the kernel takes while there is less and less. */
-static void protect(struct agent *a)
+static void protect(struct agent *a, uint64_t now)
 {
 	struct agent_seen *s;
 
 	if (!(a->platform->can & PROTOCOL_CAN_PROTECT))
 		return;
 	for (size_t i = 0; i < a->nr_groups; i++) {
-		s = seen(a, a->groups[i].id);
-		if (!s || s->protects || agent_cold_file(&a->groups[i]) || a->groups[i].dying)
+		s = agent_seen(a, a->groups[i].id);
+		if (!s || s->protects || gives(a, &a->groups[i], now) || a->groups[i].dying)
 			continue;
-		s->protects = a->platform->protect(a->ctx, &a->groups[i], true) >= 0;
-		if (s->protects)
-			a->protected_until = agent_now(a) + AGENT_PROTECT_US;
+		s->protects = true; /* or cannot be: it is tried once */
+		if (a->platform->protect(a->ctx, &a->groups[i]) >= 0)
+			a->protected_until = now + AGENT_PROTECT_US;
 	}
 }
 
 void agent_unprotect(struct agent *a)
 {
-	struct agent_seen *s;
-
-	for (size_t i = 0; i < a->nr_groups; i++) {
-		s = seen(a, a->groups[i].id);
-		if (!s || !s->protects)
-			continue;
-		a->platform->protect(a->ctx, &a->groups[i], false);
-		s->protects = false;
-	}
+	if (a->protected_until)
+		a->platform->unprotect(a->ctx);
+	for (size_t i = 0; i < a->nr_seen; i++)
+		a->seen[i].protects = false;
 	a->protected_until = 0;
 }
 
-/* ---- batches ---- */
+/* ---- of whom ---- */
 
 static uint64_t swap_to_use(const struct agent *a)
 {
@@ -115,17 +112,17 @@ struct choice {
 };
 
 /* The largest part first. Groups that nobody is in come last, as do those that brought nothing. */
-static void consider(const struct agent *a, struct choice *c, const struct agent_group *g,
-	uint64_t bytes, bool anon)
+static void consider(
+	struct agent *a, struct choice *c, const struct agent_group *g, uint64_t bytes, bool anon)
 {
-	const struct agent_seen *s = &a->seen[g - a->groups];
+	const struct agent_seen *s = agent_seen(a, g->id);
 	bool worse;
 
-	if (s->id == g->id)
+	if (s)
 		bytes >>= 2 * pages_min(s->empty, BATCH_RETRIES);
+	bytes = agent_probe(a, g, agent_now(a), bytes);
 	worse = c->group &&
 		(c->group->dying < g->dying || (c->group->dying == g->dying && c->bytes >= bytes));
-
 	if (bytes < PAGE || worse)
 		return;
 	*c = (struct choice){ .group = g, .bytes = bytes, .anon = anon };
@@ -138,9 +135,11 @@ static struct choice choose(struct agent *a)
 	uint64_t swap = swap_to_use(a);
 
 	for (size_t i = 0; i < a->nr_groups; i++)
-		consider(a, &c, &a->groups[i], agent_cold_file(&a->groups[i]), false);
-	for (size_t i = 0; !c.group && swap && i < a->nr_groups; i++)
-		consider(a, &c, &a->groups[i], pages_min(agent_cold_anon(&a->groups[i]), swap),
+		consider(a, &c, &a->groups[i], agent_cold_file(a, &a->groups[i]), false);
+	if (c.group || agent_probes_due(a))
+		return c;
+	for (size_t i = 0; swap && i < a->nr_groups; i++)
+		consider(a, &c, &a->groups[i], pages_min(agent_cold_anon(a, &a->groups[i]), swap),
 			true);
 	if (c.group || !a->request.active)
 		return c;
@@ -151,73 +150,119 @@ static struct choice choose(struct agent *a)
 	return c;
 }
 
-/* The last batch's group waited for memory, most likely because of it. */
-static bool suffers(const struct agent *a)
+/* Why there is none. */
+static const char *exhausted(struct agent *a)
 {
-	uint64_t limit = pages_max(a->request.took_us, AGENT_BATCH_US) * AGENT_SUFFERS / 1000;
+	uint64_t anon = 0;
 
+	for (size_t i = 0; i < a->nr_groups; i++)
+		anon += agent_cold_anon(a, &a->groups[i]);
+	if (a->request.anon && anon && !swap_to_use(a))
+		return "swap runs out";
+	return "nothing is inactive any more";
+}
+
+/* ---- whom it hurts ---- */
+
+static uint64_t may_wait(const struct agent *a)
+{
+	return pages_max(a->request.took_us, AGENT_BATCH_US) * AGENT_SUFFERS / 1000;
+}
+
+/* Those that were squeezed before it began are so for another reason: their own limits. */
+static void note_who_suffers(struct agent *a)
+{
+	if (!a->request.began)
+		for (size_t i = 0; i < a->nr_seen; i++)
+			a->seen[i].suffered = agent_squeezed(&a->seen[i]);
+	a->request.began = true;
+}
+
+/*
+ * Most likely because of it. A stream that reads in a loop raises the guest's pressure and refaults
+ * without being hurt: groups are judged by their own, that which gave last by its waiting alone.
+ */
+static bool group_suffers(const struct agent *a)
+{
+	for (size_t i = 0; i < a->nr_seen; i++)
+		if (agent_squeezed(&a->seen[i]) && !a->seen[i].suffered)
+			return true;
 	for (size_t i = 0; a->request.group && i < a->nr_groups; i++)
 		if (a->groups[i].id == a->request.group)
-			return a->groups[i].psi_some_us > a->request.psi_before + limit;
+			return a->groups[i].psi_some_us > a->request.psi_before + may_wait(a);
 	return false;
 }
 
-/* Why it ends before all came; NULL: it goes on. */
+/* Beside the agent, which waits in the kernel as long as a batch takes. */
+static bool guest_suffers(const struct agent *a)
+{
+	return a->request.group &&
+	       a->psi_some_us > a->request.guest_psi_before + a->request.took_us + may_wait(a);
+}
+
+static bool has_groups(const struct agent *a)
+{
+	return a->platform->can & PROTOCOL_CAN_GROUPS;
+}
+
+static const char *hurts(struct agent *a)
+{
+	note_who_suffers(a);
+	if (has_groups(a) && group_suffers(a))
+		return "a group waits for memory";
+	if (!has_groups(a) && guest_suffers(a))
+		return "the guest waits for memory";
+	return NULL;
+}
+
+/* Why it ends, whatever came; NULL: it goes on. */
 static const char *ends(const struct agent *a, uint64_t now)
 {
 	if (a->request.stop)
 		return "stopped";
-	if (now >= a->request.deadline)
-		return "deadline";
-	if (suffers(a))
-		return "a group waits for memory";
-	return NULL;
+	return now >= a->request.deadline ? "deadline" : NULL;
 }
+
+/* ---- batches ---- */
 
 static void run_batch(struct agent *a, const struct choice *c, uint64_t pages)
 {
-	uint64_t began = agent_now(a), came = 0, took;
+	uint64_t began = agent_now(a), came = 0, now;
+	struct agent_seen *s = agent_seen(a, c->group->id);
 
 	a->request.group = c->group->id;
 	a->request.psi_before = c->group->psi_some_us;
+	a->request.guest_psi_before = a->psi_some_us;
 	a->platform->reclaim(
 		a->ctx, c->group, pages_min(pages * PAGE, c->bytes / PAGE * PAGE), c->anon, &came);
-	took = agent_now(a) - began;
-	a->request.took_us = took;
+	now = agent_now(a);
+	a->request.took_us = now - began;
 	batch_result(&a->request.batch, came / PAGE);
-	if (came < PAGE && a->seen[c->group - a->groups].id == c->group->id)
-		a->seen[c->group - a->groups].empty++;
+	if (came < PAGE && s)
+		s->empty++;
 	if (came >= PAGE)
-		a->request.us_a_page = pages_max(took / (came / PAGE), 1);
+		a->request.us_a_page = pages_max(a->request.took_us / (came / PAGE), 1);
+	agent_probed(a, c->group, now, came);
+	if (!has_groups(a) && (a->platform->can & PROTOCOL_CAN_PRESSURE))
+		a->request.not_before = now + pages_max(a->request.took_us, AGENT_WATCH_US);
 }
 
-void agent_request_step(struct agent *a)
+/* One batch, or the end. */
+static void go_on(struct agent *a, uint64_t now)
 {
-	uint64_t now = agent_now(a), pages = 0, us;
+	uint64_t us = a->request.us_a_page ? a->request.us_a_page : US_A_PAGE_UNKNOWN, pages = 0;
 	struct choice c;
-	const char *why;
 
-	if (!a->request.id)
-		return;
-	if (!agent_read(a, now)) {
-		agent_request_end(a, "the guest's figures cannot be read");
-		return;
-	}
-	why = ends(a, now);
-	if (why) {
-		agent_request_end(a, why);
-		return;
-	}
-	protect(a);
-	us = a->request.us_a_page ? a->request.us_a_page : US_A_PAGE_UNKNOWN;
 	switch (batch_next(&a->request.batch, AGENT_BATCH_US / us, &pages)) {
 	case BATCH_GO:
 	case BATCH_GO_FRESH: /* they always are */
 		c = choose(a);
 		if (c.group)
 			run_batch(a, &c, pages);
+		else if (agent_probes_due(a))
+			a->request.not_before = pages_max(agent_probes_due(a), now);
 		else
-			agent_request_end(a, "nothing is inactive any more");
+			agent_request_end(a, exhausted(a));
 		break;
 	case BATCH_GAVE_UP:
 		agent_request_end(a, "the kernel finds nothing to free");
@@ -226,4 +271,27 @@ void agent_request_step(struct agent *a)
 		agent_request_end(a, "");
 		break;
 	}
+}
+
+void agent_request_step(struct agent *a)
+{
+	uint64_t now = agent_now(a);
+	const char *why;
+
+	if (!a->request.id)
+		return;
+	why = ends(a, now);
+	if (!why && now < a->request.not_before)
+		return;
+	if (!why && !agent_read(a, now))
+		why = "the guest's figures cannot be read";
+	if (!why)
+		why = hurts(a);
+	if (why) {
+		agent_request_end(a, why);
+		return;
+	}
+	agent_probes_judge(a, now);
+	protect(a, now);
+	go_on(a, now);
 }

@@ -102,6 +102,14 @@ static void take_report(struct agent_channel *ch, const struct protocol_message 
 			.inactive_file = m->inactive_file,
 			.swap_free = m->swap_free };
 	}
+	/* Of what is cold nothing has to stay inactive: it goes on as lists without active pages.
+	 */
+	if (!(a->known & HV_AGENT_LISTS) && (m->known & PROTOCOL_COLD) == PROTOCOL_COLD) {
+		a->known |= HV_AGENT_COLD;
+		a->lists = (struct hv_lists){ .inactive_anon = m->cold_anon,
+			.inactive_file = m->cold_file,
+			.swap_free = m->swap_free };
+	}
 	if (m->known & PROTOCOL_FREE)
 		a->known |= HV_AGENT_FREE;
 	if (m->known & PROTOCOL_FLOOR)

@@ -53,8 +53,9 @@ void core_agent_attrs(struct core_vm *vm, uint64_t now)
 {
 	bool fresh = core_agent_fresh(vm, now);
 
-	vm->attrs.agent = (vm->has_stats && (vm->stats.known & HV_STAT_LISTS)) ||
-			  (fresh && (vm->agent.known & HV_AGENT_LISTS));
+	vm->attrs.agent =
+		(vm->has_stats && (vm->stats.known & HV_STAT_LISTS)) ||
+		(fresh && (vm->agent.known & (HV_AGENT_LISTS | HV_AGENT_COLD | HV_AGENT_FLOOR)));
 	vm->attrs.agent_floor = 0;
 	if (fresh && (vm->agent.known & HV_AGENT_FLOOR) &&
 		!core_pages_up(vm->agent.floor, &vm->attrs.agent_floor))
@@ -81,7 +82,7 @@ void core_agent_sample(
 {
 	if (!core_agent_fresh(vm, now))
 		return;
-	if (vm->agent.known & HV_AGENT_LISTS)
+	if (vm->agent.known & (HV_AGENT_LISTS | HV_AGENT_COLD))
 		core_put_lists(sample, &vm->agent.lists);
 	if (vm_knows(sample, VM_USABLE) && needs(core, vm))
 		sample->usable = 0;

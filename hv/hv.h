@@ -172,6 +172,7 @@ enum hv_agent_figure {
 	HV_AGENT_WORKINGSET = 1u << 3,
 	HV_AGENT_PRESSURE = 1u << 4,
 	HV_AGENT_REPORT = 1u << 5, /* one came; need, refaults and swapins are of it */
+	HV_AGENT_COLD = 1u << 6,   /* lists have what is cold as inactive, and nothing else */
 };
 
 #define HV_AGENT_TEXT 48

@@ -185,7 +185,9 @@ static void show_agents(struct json_object *vms)
 			size_format(number(agent, "active_anon") + number(agent, "active_file"),
 				sum, sizeof(sum)));
 		table_add(table,
-			size_format(number(agent, "inactive_anon") + number(agent, "inactive_file"),
+			size_format(number(agent, "inactive_anon") +
+					    number(agent, "inactive_file") +
+					    number(agent, "cold_anon") + number(agent, "cold_file"),
 				sum, sizeof(sum)));
 		table_add(table, TEXT_SIZE(agent, "workingset"));
 		table_add(table, TEXT_SIZE(agent, "refaults_per_second"));

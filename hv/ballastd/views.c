@@ -202,6 +202,10 @@ static void put_report(struct json_object *object, const struct hv_agent *agent,
 		json_put_u64(object, "active_file", agent->lists.active_file, r);
 		json_put_u64(object, "inactive_file", agent->lists.inactive_file, r);
 	}
+	if (agent->known & HV_AGENT_COLD) {
+		json_put_u64(object, "cold_anon", agent->lists.inactive_anon, r);
+		json_put_u64(object, "cold_file", agent->lists.inactive_file, r);
+	}
 	if (agent->known & HV_AGENT_FLOOR)
 		json_put_u64(object, "floor", agent->floor, r);
 	if (agent->known & HV_AGENT_WORKINGSET)

@@ -21,13 +21,20 @@ static uint64_t now(void *ctx)
 
 static int guest(void *ctx, struct agent_guest *ret_guest)
 {
-	*ret_guest = (struct agent_guest){ .total = 1 << 30, .available = 1 << 29 };
+	/* Each way of ageing in turn. */
+	*ret_guest = (struct agent_guest){ .total = 1 << 30,
+		.available = 1 << 29,
+		.aging = (enum agent_aging)(*(uint64_t *)ctx / 16 % 3) };
 	return 0;
 }
 
 static size_t groups(void *ctx, struct agent_group *ret_groups, size_t nr)
 {
-	ret_groups[0] = (struct agent_group){ .id = 1, .name = "a", .inactive_file = 1 << 28 };
+	ret_groups[0] = (struct agent_group){ .id = 1,
+		.name = "a",
+		.current = 1 << 28,
+		.inactive_file = 1 << 28,
+		.old_file = 1 << 27 };
 	return 1;
 }
 
@@ -40,9 +47,13 @@ static int reclaim(
 	return 0;
 }
 
-static int protect(void *ctx, const struct agent_group *group, bool on)
+static int protect(void *ctx, const struct agent_group *group)
 {
 	return 0;
+}
+
+static void unprotect(void *ctx)
+{
 }
 
 static int send_text(void *ctx, const char *text, size_t length)
@@ -64,6 +75,7 @@ static const struct agent_platform platform = {
 	.groups = groups,
 	.reclaim = reclaim,
 	.protect = protect,
+	.unprotect = unprotect,
 	.send = send_text,
 };
 

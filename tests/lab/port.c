@@ -6,6 +6,8 @@
  *   port serve PORT SOCKET             connects to PORT (QEMU's socket), listens on SOCKET, never
  * ends port ask SOCKET SECONDS COMMAND    has COMMAND done in the guest: prints its output, exits
  * with its status; 124 when SECONDS pass first, 125 when nobody serves
+ *   port say PORT SECONDS PATTERN TEXT   sends TEXT to PORT itself, which nobody serves, and prints
+ * what comes up to a line with PATTERN
  *
  * A caller that gives up costs nothing: what its command still prints is thrown away, since answers
  * carry the number of their question.
@@ -13,6 +15,7 @@
 #define _GNU_SOURCE
 #include <errno.h>
 #include <poll.h>
+#include <regex.h>
 #include <signal.h>
 #include <stdbool.h>
 #include <stdio.h>
@@ -211,12 +214,41 @@ static int ask(const char *path, const char *seconds, const char *command)
 	return STATUS_NOBODY;
 }
 
+/* To an agent, in the host's place. */
+static int say(const char *path, const char *seconds, const char *pattern, const char *text)
+{
+	long limit = strtol(seconds, NULL, 10);
+	char line[LINE_MAX_BYTES];
+	regex_t until;
+	int fd;
+
+	if (limit <= 0 || limit > MAX_SECONDS || regcomp(&until, pattern, REG_NOSUB)) {
+		fprintf(stderr, "port: bad time or pattern\n");
+		return 2;
+	}
+	signal(SIGALRM, too_late);
+	alarm((unsigned int)limit);
+	fd = dial(path);
+	if (fd < 0 || !send_all(fd, text, strlen(text)))
+		return STATUS_NOBODY;
+	while (read_line(fd, line)) {
+		fputs(line, stdout);
+		fflush(stdout);
+		if (!regexec(&until, line, 0, NULL, 0))
+			return 0;
+	}
+	return STATUS_NOBODY;
+}
+
 int main(int argc, char **argv)
 {
 	if (argc == 4 && !strcmp(argv[1], "serve"))
 		return serve(argv[2], argv[3]);
 	if (argc == 5 && !strcmp(argv[1], "ask"))
 		return ask(argv[2], argv[3], argv[4]);
-	fprintf(stderr, "usage: port serve PORT SOCKET | ask SOCKET SECONDS COMMAND\n");
+	if (argc == 6 && !strcmp(argv[1], "say"))
+		return say(argv[2], argv[3], argv[4], argv[5]);
+	fprintf(stderr, "usage: port serve PORT SOCKET | ask SOCKET SECONDS COMMAND | "
+			"say PORT SECONDS PATTERN TEXT\n");
 	return 2;
 }

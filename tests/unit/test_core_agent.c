@@ -165,6 +165,85 @@ START_TEST(guest_that_says_it_lacks_memory_counts_only_where_it_is_not_in_excess
 }
 END_TEST
 
+START_TEST(what_is_cold_by_generations_counts_as_it_is)
+{
+	struct host_vm *vm = host_vm(0);
+	struct hv_agent old = report;
+
+	old.known = HV_AGENT_REPORT | HV_AGENT_COLD;
+	old.lists = (struct hv_lists){ .inactive_file = 40 * MIB, .inactive_anon = 2 * MIB };
+	host_up();
+	host_report(vm, &old);
+	host_run(SECOND);
+	ck_assert(host_item(vm)->attrs.agent);
+	ck_assert(vm_knows(&host_item(vm)->sample, VM_LISTS));
+	ck_assert_uint_eq(host_item(vm)->sample.lists.inactive_file, PAGES(40 * MIB));
+	ck_assert_uint_eq(host_item(vm)->sample.lists.active_file, 0);
+}
+END_TEST
+
+/* Its channel takes what it is asked, and nothing ever comes back. */
+START_TEST(BR_32_silent_agent_costs_its_floor_its_lists_and_nothing_else)
+{
+	struct host_vm *vm = vm_with_agent(0), *other = host_vm(1);
+	unsigned int samples;
+
+	host_event(HV_EVENT_CHANGED, other);
+	vm->reads_nothing = true;
+	host_run(SECOND);
+	samples = other->calls[HV_STATS];
+	host_target(vm, 1, GIB - 256 * MIB);
+	host_run(CORE_AGENT_SILENT_US + SECOND);
+	/* The balloon goes on without it, and what it said counts for nothing. */
+	ck_assert_uint_eq(vm->calls[HV_RECLAIM], 1);
+	ck_assert_uint_eq(vm->calls[HV_TARGET], 1);
+	ck_assert_uint_eq(vm->last[HV_TARGET].target, GIB - 256 * MIB);
+	ck_assert_uint_eq(host_item(vm)->attrs.agent_floor, 0);
+	ck_assert(!vm_knows(&host_item(vm)->sample, VM_LISTS));
+	host_target(vm, 2, GIB);
+	fake.actions[0].reason.type = ENGINE_GIFT;
+	host_run(SECOND);
+	ck_assert_uint_eq(vm->last[HV_TARGET].target, GIB);
+	ck_assert_uint_ge(other->calls[HV_STATS] - samples, 6);
+}
+END_TEST
+
+/* What the last three of five see, with agents in the first two or in none. */
+static void five(bool agents, unsigned int ret_calls[3][HV_HOST + 1], unsigned int *ret_said)
+{
+	host_setup();
+	for (unsigned int i = 0; i < 5; i++)
+		host_vm(i);
+	host_up();
+	for (int second = 0; second < 10; second++) {
+		for (unsigned int i = 0; i < 2 && agents; i++)
+			host_report(&host.vms[i], &report);
+		for (unsigned int i = 0; i < 5 && second == 3; i++)
+			host_target(&host.vms[i], i + 1, GIB - 256 * MIB);
+		host_run(SECOND);
+	}
+	for (unsigned int i = 0; i < 3; i++)
+		memcpy(ret_calls[i], host.vms[2 + i].calls, sizeof(host.vms[0].calls));
+	*ret_said = host_said("agent");
+	host_teardown();
+}
+
+START_TEST(BR_33_guests_without_an_agent_are_treated_as_if_there_were_no_agents)
+{
+	unsigned int with[3][HV_HOST + 1], without[3][HV_HOST + 1], said, said_without;
+
+	host_teardown(); /* the fixture's */
+	five(true, with, &said);
+	five(false, without, &said_without);
+	host_setup();
+	ck_assert_mem_eq(with, without, sizeof(with));
+	ck_assert_uint_gt(with[0][HV_STATS], 8);
+	ck_assert_uint_eq(with[0][HV_TARGET], 1);
+	ck_assert_uint_eq(said, 2); /* a line for each that is there, none for the others */
+	ck_assert_uint_eq(said_without, 0);
+}
+END_TEST
+
 START_TEST(faults_of_an_agent_are_told_once)
 {
 	struct host_vm *vm = vm_with_agent(0);
@@ -193,6 +272,9 @@ int main(void)
 	tcase_add_test(tc, reboot_while_a_target_waits_drops_it);
 	tcase_add_loop_test(
 		tc, guest_that_says_it_lacks_memory_counts_only_where_it_is_not_in_excess, 0, 2);
+	tcase_add_test(tc, what_is_cold_by_generations_counts_as_it_is);
+	tcase_add_test(tc, BR_32_silent_agent_costs_its_floor_its_lists_and_nothing_else);
+	tcase_add_test(tc, BR_33_guests_without_an_agent_are_treated_as_if_there_were_no_agents);
 	tcase_add_test(tc, faults_of_an_agent_are_told_once);
 	suite_add_tcase(suite, tc);
 	return suite_run(suite);

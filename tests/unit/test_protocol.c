@@ -44,7 +44,7 @@ END_TEST
 START_TEST(largest_report_fits_and_leaves_out_groups)
 {
 	struct protocol_message m = { .type = PROTOCOL_REPORT,
-		.known = UINT32_MAX >> 6,
+		.known = UINT32_MAX >> 4,
 		.oldest = 1,
 		.newest = 1,
 		.id = 1,
@@ -58,6 +58,7 @@ START_TEST(largest_report_fits_and_leaves_out_groups)
 	memset(m.why, '"', PROTOCOL_TEXT - 1);
 	m.active_anon = m.inactive_anon = m.active_file = m.inactive_file = UINT64_MAX;
 	m.total = m.free = m.available = m.refaults = m.swapins = m.floor = UINT64_MAX;
+	m.cold_file = m.cold_anon = UINT64_MAX;
 	m.workingset = m.need = m.bytes = m.deadline_ms = m.swap_free = UINT64_MAX;
 	for (unsigned int i = 0; i < PROTOCOL_GROUPS; i++) {
 		memset(m.groups[i].name, 'a', PROTOCOL_TEXT - 1);

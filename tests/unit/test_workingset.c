@@ -491,6 +491,20 @@ START_TEST(an_agent_lowers_the_floor_and_raises_it_up_to_the_soft_limit)
 }
 END_TEST
 
+/* Asked for 3072 MiB of 3939, of which 1000 are free and 3189 usable; rounded down to a MiB. */
+START_TEST(BR_50_no_more_is_taken_than_use_and_margin_leave)
+{
+	guest(MIB(3939), MIB(1000), MIB(3189));
+	assess();
+	ck_assert_uint_eq(gives() / MIB(1), 1969);
+	vm.agent = true;
+	vm.agent_floor = MIB(750);
+	assess();
+	ck_assert_uint_eq(set.guest_used, MIB(750));
+	ck_assert_uint_eq(gives() / MIB(1), 2795);
+}
+END_TEST
+
 int main(void)
 {
 	Suite *suite = suite_create("workingset");
@@ -521,6 +535,7 @@ int main(void)
 	tcase_add_test(
 		t, where_no_guest_tells_anything_one_gives_down_to_its_floor_unless_it_is_stale);
 	tcase_add_test(t, guest_swap_with_an_agent_lifts_use_and_margin_and_nothing_else_does);
+	tcase_add_test(t, BR_50_no_more_is_taken_than_use_and_margin_leave);
 	tcase_add_test(t, an_agent_lowers_the_floor_and_raises_it_up_to_the_soft_limit);
 	suite_add_tcase(suite, t);
 	return suite_run(suite);

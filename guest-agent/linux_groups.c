@@ -1,0 +1,162 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/* linux: the groups of the cgroup v2 tree that have no others below them; see linux.h. */
+#include <config.h>
+
+#include "guest-agent/linux_internal.h"
+
+#include <dirent.h>
+#include <fcntl.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+/* What memory.stat says, bytes; of the workingset counters pages. False: no such file. */
+static bool read_group(struct linux_platform *p, const char *path, struct agent_group *g)
+{
+	if (linux_read(p, path, "memory.stat") < 0)
+		return false;
+	g->active_anon = linux_value(p, "active_anon");
+	g->inactive_anon = linux_value(p, "inactive_anon");
+	g->active_file = linux_value(p, "active_file");
+	g->inactive_file = linux_value(p, "inactive_file");
+	g->refaults = linux_pages(p, "workingset_refault_file") +
+		      linux_pages(p, "workingset_refault_anon");
+	g->restores = linux_pages(p, "workingset_restore_file") +
+		      linux_pages(p, "workingset_restore_anon");
+	g->current = g->active_anon + g->inactive_anon + g->active_file + g->inactive_file;
+	if (linux_read(p, path, "memory.pressure") == 0)
+		g->psi_some_us = linux_stall(p, "some");
+	g->dying = linux_read(p, path, "cgroup.events") == 0 && strstr(p->file, "populated 0");
+	return true;
+}
+
+struct walk {
+	struct linux_platform *p;
+	struct agent_group *groups;
+	size_t nr, max;
+	unsigned int folders;
+};
+
+/* A leaf; where there are too many the smallest goes. False: it has no figures of its own. */
+static bool add_leaf(struct walk *w, const char *path, const char *name)
+{
+	struct agent_group g = { 0 };
+	size_t at = w->nr;
+	struct stat st;
+
+	if (stat(path, &st) < 0 || !read_group(w->p, path, &g))
+		return false;
+	g.id = st.st_ino;
+	protocol_text(g.name, name);
+	if (at == w->max) {
+		at = 0;
+		for (size_t i = 1; i < w->nr; i++)
+			if (w->groups[i].current < w->groups[at].current)
+				at = i;
+		if (w->groups[at].current >= g.current)
+			return true;
+	} else {
+		w->nr++;
+	}
+	w->groups[at] = g;
+	w->p->groups[at].id = g.id;
+	memcpy(w->p->groups[at].path, path, strlen(path) + 1);
+	return true;
+}
+
+struct entry {
+	uint64_t ino;
+	int64_t off;
+	unsigned short length;
+	unsigned char type;
+	char name[];
+};
+
+/*
+ * path has LINUX_PATH bytes and is as it was afterwards. Bounded in depth and number. False:
+ * neither it nor one below has a memory controller, and what is in it counts for the one above.
+ */
+static bool walk_folder(struct walk *w, char *path, unsigned int depth)
+{
+	_Alignas(struct entry) char buffer[2048];
+	size_t length = strlen(path);
+	bool inner = false;
+	long n;
+	int fd;
+
+	if (depth > LINUX_DEPTH || w->folders++ >= LINUX_FOLDERS)
+		return true;
+	fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	if (fd < 0)
+		return false;
+	while ((n = syscall(SYS_getdents64, fd, buffer, sizeof(buffer))) > 0) {
+		for (long at = 0; at < n;) {
+			const struct entry *e = (const void *)(buffer + at);
+			size_t name = strlen(e->name);
+
+			at += e->length;
+			if (e->type != DT_DIR || e->name[0] == '.' ||
+				length + name + 2 > LINUX_PATH)
+				continue;
+			path[length] = '/';
+			memcpy(path + length + 1, e->name, name + 1);
+			if (walk_folder(w, path, depth + 1))
+				inner = true;
+			path[length] = '\0';
+		}
+	}
+	close(fd);
+	return inner || depth == 0 || add_leaf(w, path, path + strlen(w->p->cgroup) + 1);
+}
+
+/* A guest whose tasks are in no group is one: the root can be reclaimed as well. */
+static void add_root(struct walk *w)
+{
+	struct agent_group g = { .id = 1, .name = "/" };
+	struct agent_guest all;
+
+	if (linux_guest(w->p, &all) < 0)
+		return;
+	g.active_anon = all.active_anon;
+	g.inactive_anon = all.inactive_anon;
+	g.active_file = all.active_file;
+	g.inactive_file = all.inactive_file;
+	g.current = all.total - all.free;
+	g.refaults = all.refaults;
+	if (linux_read(w->p, w->p->proc, "vmstat") == 0)
+		g.restores = linux_pages(w->p, "workingset_restore_file") +
+			     linux_pages(w->p, "workingset_restore_anon");
+	/* Of the whole guest pressure is no group's own; what the agent waits itself is in it. */
+	w->groups[0] = g;
+	w->p->groups[0].id = g.id;
+	memcpy(w->p->groups[0].path, w->p->cgroup, strlen(w->p->cgroup) + 1);
+	w->nr = 1;
+}
+
+size_t linux_groups(void *ctx, struct agent_group *ret_groups, size_t nr)
+{
+	struct linux_platform *p = ctx;
+	struct walk w = {
+		.p = p, .groups = ret_groups, .max = nr < AGENT_GROUPS ? nr : AGENT_GROUPS
+	};
+	char path[LINUX_PATH];
+
+	memcpy(path, p->cgroup, sizeof(path));
+	if (*path)
+		walk_folder(&w, path, 0);
+	if (w.nr == 0)
+		add_root(&w);
+	p->nr_groups = w.nr;
+	if (linux_aging(p) == AGENT_GENERATIONS)
+		linux_generations(p, ret_groups, w.nr);
+	return w.nr;
+}
+
+const char *linux_path_of(const struct linux_platform *p, uint64_t id)
+{
+	for (size_t i = 0; i < p->nr_groups; i++)
+		if (p->groups[i].id == id)
+			return p->groups[i].path;
+	return NULL;
+}

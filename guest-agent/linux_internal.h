@@ -1,0 +1,51 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/* What the files of the Linux platform share. For nobody else. */
+#ifndef BALLAST_GUEST_AGENT_LINUX_INTERNAL_H
+#define BALLAST_GUEST_AGENT_LINUX_INTERNAL_H
+
+#include "guest-agent/linux.h"
+
+#define LINUX_PAGE UINT64_C(4096)
+#define LINUX_KIB  UINT64_C(1024)
+
+/* linux.c: files */
+/* False: it is too long. */
+bool linux_join(char *to, const char *folder, const char *name);
+/* Into p->file, terminated. */
+int linux_read(struct linux_platform *p, const char *folder, const char *name);
+int linux_write(const char *folder, const char *name, const char *text);
+/* The first line of p->file, terminated. */
+char *linux_line(struct linux_platform *p);
+/* The number behind key, which begins a line of p->file; 0: there is none. As it is, in pages. */
+uint64_t linux_value(const struct linux_platform *p, const char *key);
+uint64_t linux_pages(const struct linux_platform *p, const char *key);
+/* total= of the line that begins with kind ("some", "full"), microseconds. */
+uint64_t linux_stall(const struct linux_platform *p, const char *kind);
+int linux_guest(void *ctx, struct agent_guest *ret_guest);
+
+/* linux_groups.c */
+size_t linux_groups(void *ctx, struct agent_group *ret_groups, size_t nr);
+/* NULL: it is none of those that were read last. */
+const char *linux_path_of(const struct linux_platform *p, uint64_t id);
+
+/* linux_aging.c */
+enum agent_aging linux_aging(struct linux_platform *p);
+/* Fills in what is old of groups that were read. */
+void linux_generations(struct linux_platform *p, struct agent_group *groups, size_t nr);
+
+/* linux_reclaim.c */
+int linux_reclaim(
+	void *ctx, const struct agent_group *group, uint64_t bytes, bool anon, uint64_t *ret_came);
+
+/* linux_keep.c */
+/* Writes into a group's file for the moment; -EEXIST: it is already; -ENOSPC. */
+int linux_keep(struct linux_platform *p, const char *file, const char *path, const char *text);
+/* That one as it was. */
+void linux_put_back(struct linux_platform *p, const char *file, const char *path);
+int linux_protect(void *ctx, const struct agent_group *group);
+/* All as they were. */
+void linux_unprotect(void *ctx);
+/* What one that was killed left. */
+void linux_put_back_noted(struct linux_platform *p);
+
+#endif
