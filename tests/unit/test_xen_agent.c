@@ -161,9 +161,13 @@ static bool has_fault(const struct hv_agent *agent)
 /* Greeted, and has greeted. */
 static void meet(struct fake_guest *g)
 {
+	char path[STORE_PATH];
+
 	until_host_says(g, "hello", 0);
-	for (int i = 0; i < PATIENCE_MS && fake_xen_nr_watches("ballast/guest") < 2; i++)
+	key_path(g, PROTOCOL_STORE_GUEST, path);
+	for (int i = 0; i < PATIENCE_MS && fake_xen_nr_watches(path) == 0; i++)
 		nap(1);
+	ck_assert_uint_eq(fake_xen_nr_watches(path), 1);
 	greet(g);
 	until_agent(g, is_connected);
 }
