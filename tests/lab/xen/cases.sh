@@ -124,18 +124,16 @@ tell web reboot
 wait_for 60 reborn
 adopt web
 wait_for 60 reports web
+tell web "agent 16"
 wait_for 60 shows web running
 expect "web is there again" "$(ctl status | grep -c web)" -eq 1
 expect "with all it had" "$(tot web)" -ge $((FULL - MIB))
 verdict xen_guest_that_reboots_is_adopted_anew
 
 # web's agent frees what was read once, and then the balloon takes that.
-tell web agent
-wait_for 20 greeted
+wait_for 40 filled
 expect "its agent is known" "$(agent_says connected)" -eq 1
 expect "it can free memory" "$(agent_says reclaims)" -eq 1
-tell web "fill 16"
-wait_for 20 filled
 ctl status
 timeout 60 ballastctl -s /run/ballast/ballastd.sock reclaim --yes 48MiB
 expect "all of it came" "$?" -eq 0

@@ -155,8 +155,11 @@ settled() { [ "$(free)" -ge 62 ] && [ "$(free)" -le 66 ]; }
 full() { has batch "$FULL" && has web "$FULL"; }
 hogging() { report batch | grep -q "hogs 110"; }
 given() { [ "$(free)" -ge 62 ]; }
-greeted() { [ "$(agent_says connected)" = 1 ] && [ "$(agent_says inactive_file)" -ge 0 ]; }
-filled() { [ "$(agent_says inactive_file)" -ge $((32 * MIB * 1024)) ]; }
+# It has read what it was told to, and its agent has reported.
+filled() {
+	[ -n "$(agent_says inactive_file)" ] &&
+		[ "$(report web | sed 's/.*free \([0-9]*\) hogs.*/\1/')" -le $((20 * MIB)) ]
+}
 lost() { ctl status | grep -q "not connected"; }
 found() { ! lost; }
 absent() { [ -z "$(state batch)" ]; }

@@ -5,7 +5,7 @@
  *
  *   hog MIB    takes MIB of memory and keeps it     free    gives it back
  *   off        ends the machine                     reboot  starts it anew
- *   agent      starts ballast-agent                 fill MIB  reads files until MIB are free
+ *   agent MIB  starts ballast-agent, and reads files until MIB are free
  *
  * The report is "SEQUENCE COMMAND free KIB hogs MIB".
  */
@@ -96,17 +96,8 @@ static pid_t fork_within(const char *group)
 	return 0;
 }
 
-static void start_agent(void)
-{
-	if (fork_within("agent") != 0)
-		return;
-	execl("/ballast-agent", "ballast-agent", NULL);
-	perror("guest: ballast-agent");
-	_exit(1);
-}
-
 /* A RAM disk that nobody wrote to: it takes no memory, what is read of it is page cache. */
-static void fill(long mib)
+static void fill(unsigned long mib)
 {
 	static char data[1 << 16];
 	int fd;
@@ -117,10 +108,20 @@ static void fill(long mib)
 	if (fd < 0 || syscall(SYS_finit_module, fd, "rd_nr=1 rd_size=262144", 0) < 0)
 		perror("guest: brd");
 	fd = open("/dev/ram0", O_RDONLY);
-	while (fd >= 0 && free_kib() > mib * 1024 && read(fd, data, sizeof(data)) > 0)
+	while (fd >= 0 && free_kib() > (long)mib * 1024 && read(fd, data, sizeof(data)) > 0)
 		;
 	for (;;)
 		pause();
+}
+
+static void start_agent(unsigned long mib)
+{
+	fill(mib);
+	if (fork_within("agent") != 0)
+		return;
+	execl("/ballast-agent", "ballast-agent", NULL);
+	perror("guest: ballast-agent");
+	_exit(1);
 }
 
 static void obey(const char *command)
@@ -129,10 +130,8 @@ static void obey(const char *command)
 
 	if (sscanf(command, "hog %lu", &mib) == 1)
 		hog(mib);
-	else if (sscanf(command, "fill %lu", &mib) == 1)
-		fill((long)mib);
-	else if (!strcmp(command, "agent"))
-		start_agent();
+	else if (sscanf(command, "agent %lu", &mib) == 1)
+		start_agent(mib);
 	else if (!strcmp(command, "free"))
 		let_go();
 	else if (!strcmp(command, "off"))
