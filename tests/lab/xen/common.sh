@@ -144,7 +144,7 @@ free() { probe domains | awk -v pool="$POOL" '$1 > 0 { sum += $2 } END { print p
 
 # agent_says FIELD: what ballastd knows of the one agent that there is; 0 or less: nothing.
 agent_says() {
-	ctl status --format json | tr ',{}' '\n\n\n' |
+	ctl status --format json | sed 's/[,{}]/\n/g' |
 		sed -n "s/^ *\"$1\": *//p" | sed 's/true/1/;s/false/0/' | tail -n 1
 }
 
