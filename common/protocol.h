@@ -29,6 +29,16 @@
 /* The name of the port on which they talk. */
 #define PROTOCOL_PORT "org.ballast.agent.0"
 
+/*
+ * Or, on Xen, the keys in which they do, below the path of the guest's domain: a message of the
+ * host's is "NUMBER\nMESSAGE\n" in one key, those of the agent go into its keys in turn. More than
+ * one, for what is not read yet must not be written over.
+ */
+#define PROTOCOL_STORE	     "ballast"
+#define PROTOCOL_STORE_HOST  "ballast/host"
+#define PROTOCOL_STORE_GUEST "ballast/guest"
+#define PROTOCOL_STORE_KEYS  4 /* "ballast/guest/0" and so on */
+
 enum protocol_type {
 	PROTOCOL_HELLO,	  /* either side: versions; an agent's says what it can do */
 	PROTOCOL_REPORT,  /* agent: what the guest has, and what it uses */

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* ballast-agent: the agent in a Linux guest, on a virtio-serial port; see ballast-agent(8). */
+/* ballast-agent: the agent in a Linux guest, on a virtio-serial port or xenstore; see
+ * ballast-agent(8). */
 #include <config.h>
 
 #include <errno.h>
@@ -15,6 +16,7 @@
 
 #include "guest-agent/linux.h"
 #include "guest-agent/port.h"
+#include "guest-agent/xenstore.h"
 
 /*
  * Tasks that waited 20 ms of half a second for memory: the least window that Linux takes, and looks
@@ -24,6 +26,16 @@ static const char *const triggers[] = { "some 20000 500000", "some 100000 200000
 
 /* Nobody listens, or there is no port: looked at again after this. */
 #define AGAIN_MS 500
+
+/* Of what the host says, before anything else is looked at. */
+#define MESSAGES_AT_ONCE 8
+
+/* The way to the host. */
+struct way {
+	int fd;
+	bool is_store;
+	struct xenstore store;
+};
 
 static volatile sig_atomic_t stopping;
 
@@ -35,7 +47,10 @@ static void on_signal(int signal)
 
 static int send_text(void *ctx, const char *text, size_t length)
 {
-	return port_send(*(const int *)ctx, text, length);
+	struct way *way = ctx;
+
+	return way->is_store ? xenstore_send(&way->store, text, length)
+			     : port_send(way->fd, text, length);
 }
 
 /*
@@ -104,15 +119,34 @@ static int wait_ms(struct agent *agent, uint64_t next)
 	return (int)((us + 999) / 1000);
 }
 
-/* False: the port is gone, or nobody has it open. */
-static bool receive(struct agent *agent, int port)
+/* -ENOTCONN: nobody has it open now; another: the way is gone. */
+static int receive_port(struct agent *agent, int port)
 {
 	char data[1024];
 	ssize_t n = read(port, data, sizeof(data));
 
 	if (n > 0)
 		agent_input(agent, data, (size_t)n);
-	return n > 0 || (n < 0 && (errno == EAGAIN || errno == EINTR));
+	return n > 0 || (n < 0 && (errno == EAGAIN || errno == EINTR)) ? 0 : -ENOTCONN;
+}
+
+/* A key that the host does not have now is waited for: the watch stays. */
+static int receive_store(struct agent *agent, struct xenstore *store)
+{
+	const char *text;
+	size_t length;
+
+	for (int i = 0; i < MESSAGES_AT_ONCE; i++) {
+		int r = xenstore_receive(store, &text, &length);
+
+		if (r > 0)
+			agent_input(agent, text, length);
+		else if (r == -ENOTCONN)
+			agent_connected(agent, false);
+		else
+			return r;
+	}
+	return 0;
 }
 
 static void nap(void)
@@ -120,11 +154,23 @@ static void nap(void)
 	wait_for(NULL, 0, AGAIN_MS);
 }
 
-/* As long as the port is there. */
-static void serve(struct agent *agent, int port, int psi)
+/* False: the way is gone. */
+static bool receive(struct agent *agent, struct way *way)
+{
+	int r = way->is_store ? receive_store(agent, &way->store) : receive_port(agent, way->fd);
+
+	if (r == 0)
+		return true;
+	agent_connected(agent, false);
+	nap();
+	return r == -ENOTCONN;
+}
+
+/* As long as the way is there. */
+static void serve(struct agent *agent, struct way *way, int psi)
 {
 	struct pollfd fds[] = {
-		{ .fd = port, .events = POLLIN },
+		{ .fd = way->fd, .events = POLLIN },
 		{ .fd = psi, .events = POLLPRI },
 	};
 
@@ -140,33 +186,50 @@ static void serve(struct agent *agent, int port, int psi)
 			agent_connected(agent, false);
 			agent_step(agent);
 			nap();
-		} else if ((fds[0].revents & POLLIN) && !receive(agent, port)) {
-			agent_connected(agent, false);
-			nap();
+		} else if (fds[0].revents & POLLIN) {
+			if (!receive(agent, way))
+				return;
 		} else if (fds[0].revents & (POLLERR | POLLNVAL)) {
 			return;
 		}
 	}
 }
 
+/* The port; without one xenstore, where this is a guest of Xen. A negative errno: of the port. */
+static int open_way(struct way *way, const char *device)
+{
+	int r;
+
+	way->is_store = false;
+	way->fd = device ? port_open(device) : port_find(PROTOCOL_PORT);
+	if (way->fd >= 0 || device)
+		return way->fd;
+	r = xenstore_open(&way->store);
+	if (r < 0)
+		return way->fd;
+	way->is_store = true;
+	way->fd = way->store.fd;
+	return 0;
+}
+
 static void run(struct agent *agent, struct linux_platform *platform, const char *device)
 {
-	static int port;
+	static struct way way;
 	bool said = false;
-	int psi = watch_pressure();
+	int psi = watch_pressure(), r;
 
 	platform->send = send_text;
-	platform->send_ctx = &port;
+	platform->send_ctx = &way;
 	while (!stopping) {
-		port = device ? port_open(device) : port_find(PROTOCOL_PORT);
-		if (port >= 0) {
+		r = open_way(&way, device);
+		if (r >= 0) {
 			agent_start(agent, &platform->table, platform);
-			serve(agent, port, psi);
+			serve(agent, &way, psi);
 			agent_stop(agent);
-			close(port);
+			close(way.fd);
 		} else if (!said) {
 			fprintf(stderr, "ballast-agent: no port %s: %s; it is waited for\n",
-				device ? device : PROTOCOL_PORT, strerror(-port));
+				device ? device : PROTOCOL_PORT, strerror(-r));
 			said = true;
 		}
 		if (!stopping)

@@ -43,6 +43,9 @@ uint64_t workingset_floor(const struct workingset_bounds *bounds, const struct w
 	if (!vm->agent || !vm->agent_floor)
 		return floor;
 	told = pages_max(vm->agent_floor, vm->maximum / AGENT_FLOOR_FRACTION);
+	/* Where nothing else tells what it uses, that floor is it: the margin stands over it. */
+	if (bounds->silent_gives && !(sample->known & (VM_USABLE | VM_UNUSED)) && !vm->guest_swap)
+		told += workingset_margin(bounds, vm->maximum);
 	told = pages_min(told, vm->maximum);
 	if (told <= floor || vm->trust)
 		return told;

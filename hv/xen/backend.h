@@ -6,12 +6,13 @@
  *   control.c   the control thread: connecting, watches, looking at domains, listing, describing,
  *               and what domain.h says is due
  *   workers.c   the calls that may hang, and who makes them
+ *   agents.c    the agents' thread: the keys in which agents are spoken with
  *   perform.c   each of those, step by step
  *   domain store calls   know nothing of this
  *
  * Hypercalls do not block; xenstored may. So what is read within submit() is hypercalls only, and
- * all that speaks with xenstored has a thread: listing and describing the control thread's, the
- * others a worker's.
+ * all that speaks with xenstored has a thread: listing and describing the control thread's, agents
+ * one of their own, as guests decide how much is to be done there, the others a worker's.
  *
  * Life: every thread has a reference of the handle. They are detached, so nobody waits for them;
  * when close() set `stopping` they leave at the next opportunity, and the last one frees all.
@@ -85,6 +86,11 @@ struct hv {
 	struct domain *domains;	  /* by uuid */
 	struct domain **by_domid; /* XEN_DOMAINS_MAX; those that the hypervisor has */
 	uint64_t creations;
+	uint64_t lives; /* grows when a domain is adopted, or is not any more */
+	struct xen_jobs reclaims;
+
+	struct xen_agents *agents; /* the agents' thread's, but for what wakes it */
+	int agents_fd;
 
 	/* The control thread's. */
 	struct xen_link link;
@@ -121,6 +127,14 @@ void xen_link_close(struct xen_link *link, const struct xen_calls *calls);
 void *xen_control_thread(void *hv);
 void xen_wake(struct hv *hv);
 
+/* ---- agents.c ---- */
+/* -ENOMEM. */
+int xen_agents_new(struct xen_agents **ret_agents);
+void xen_agents_free(struct xen_agents *agents);
+void *xen_agents_thread(void *hv);
+/* There are domains, calls or a connection that it does not know of. */
+void xen_agents_wake(struct hv *hv);
+
 /* ---- workers.c ---- */
 /* Lock held: a worker for what waits, if one is needed and there can be one more. */
 int xen_workers_start(struct hv *hv);
@@ -133,11 +147,12 @@ void xen_describe(struct hv *hv, struct xen_link *link, struct hv_event *event);
 void xen_perform(
 	struct hv *hv, struct xen_link *link, struct hv_event *event, const struct hv_call *call);
 /*
- * Writes memory/target where it still says expected_kib, and the hypervisor still has the domain.
- * -ESTALE: it does not; -ENOENT: it has gone.
+ * Writes memory/target where it still says what the copy does, and the hypervisor still has the
+ * domain; one that is not the goal goes with a note of that. -ESTALE: it does not; -ENOENT: it has
+ * gone.
  */
 int xen_write_target(
-	struct hv *hv, struct xen_link *link, uint32_t domid, uint64_t expected_kib, uint64_t kib);
+	struct hv *hv, struct xen_link *link, const struct domain *domain, uint64_t kib);
 /* Whether the hypervisor still has it, and it is not dying. *ret_info may be NULL. */
 bool xen_lives(struct hv *hv, struct xen_link *link, uint32_t domid, xc_domaininfo_t *ret_info);
 /* All that was noted of a domain; its knobs stay. */

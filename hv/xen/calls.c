@@ -43,6 +43,8 @@ const struct xen_calls xen_calls = {
 		.nudge_first = 2000000, /* one that moves is left alone; each is a write */
 		.nudge_most = 60000000,
 		.forget = 60000000,	/* a reboot takes seconds */
+		.silent = 10000000,	/* it reports every three at least */
+		.remake = 5000000,
 	},
 	.interface_open = interface_open,
 	.interface_close = xc_interface_close,
@@ -58,6 +60,7 @@ const struct xen_calls xen_calls = {
 	.xs_directory = xs_directory,
 	.xs_read = xs_read,
 	.xs_write = xs_write,
+	.xs_set_permissions = xs_set_permissions,
 	.xs_rm = xs_rm,
 	.xs_transaction_start = xs_transaction_start,
 	.xs_transaction_end = xs_transaction_end,

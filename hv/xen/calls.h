@@ -27,6 +27,8 @@ struct xen_times {
 		nudge_first; /* a guest that stands short of its target is told again; doubles... */
 	uint64_t nudge_most; /* ...up to this */
 	uint64_t forget;     /* knobs of a domain that has gone: it may be rebooting */
+	uint64_t silent;     /* an agent that said nothing for so long is greeted anew */
+	uint64_t remake;     /* before the keys that a guest removed are made again */
 };
 
 struct xen_calls {
@@ -51,6 +53,8 @@ struct xen_calls {
 		struct xs_handle *xs, xs_transaction_t t, const char *path, unsigned int *ret_len);
 	bool (*xs_write)(struct xs_handle *xs, xs_transaction_t t, const char *path,
 		const void *data, unsigned int len);
+	bool (*xs_set_permissions)(struct xs_handle *xs, xs_transaction_t t, const char *path,
+		struct xs_permissions *permissions, unsigned int nr);
 	bool (*xs_rm)(struct xs_handle *xs, xs_transaction_t t, const char *path);
 	xs_transaction_t (*xs_transaction_start)(struct xs_handle *xs);
 	bool (*xs_transaction_end)(struct xs_handle *xs, xs_transaction_t t, bool abort);

@@ -78,6 +78,7 @@ static void begin_life(struct hv *hv, struct domain *d, const xc_domaininfo_t *i
 	d->domid = info->domain;
 	memcpy(d->handle, info->handle, sizeof(d->handle));
 	d->creation = ++hv->creations;
+	hv->lives++;
 	hv->by_domid[d->domid] = d;
 }
 
@@ -103,6 +104,8 @@ static void gone(struct hv *hv, struct domain *d)
 	if (hv->by_domid[d->domid] == d)
 		hv->by_domid[d->domid] = NULL;
 	d->gone_at = xen_now();
+	hv->lives++;
+	xen_agents_wake(hv);
 	if (adopted)
 		tell(hv, d, HV_EVENT_CHANGED, 0);
 }
@@ -264,6 +267,9 @@ static void adopt(struct hv *hv, struct domain *d, struct domain *copy)
 	d->slack_kib = copy->slack_kib;
 	d->slack_known = copy->slack_known;
 	d->ours = copy->ours;
+	d->recorded_kib = copy->recorded_kib;
+	hv->lives++;
+	xen_agents_wake(hv);
 	domain_told(d, kib);
 	tell(hv, d, HV_EVENT_CHANGED, 0);
 }
@@ -362,10 +368,9 @@ static int copy_all(struct hv *hv, struct domain **ret_copies, size_t *ret_nr)
 /* With hv->telling. */
 static int do_deed(struct hv *hv, const struct hv_uuid *uuid)
 {
-	uint64_t now = xen_now(), kib = 0, expected, creation;
+	uint64_t now = xen_now(), kib = 0;
 	enum domain_deed deed = DOMAIN_NOTHING;
-	struct domain *d;
-	uint32_t domid;
+	struct domain copy, *d;
 	int r = 0;
 
 	pthread_mutex_lock(&hv->lock);
@@ -376,18 +381,16 @@ static int do_deed(struct hv *hv, const struct hv_uuid *uuid)
 		pthread_mutex_unlock(&hv->lock);
 		return 0;
 	}
-	domid = d->domid;
-	expected = d->stored_kib;
-	creation = d->creation;
+	copy = *d;
 	d->writes += deed != DOMAIN_MAX;
 	pthread_mutex_unlock(&hv->lock);
 	if (deed == DOMAIN_MAX)
-		hv->calls->domain_setmaxmem(hv->link.xc, domid, kib);
+		hv->calls->domain_setmaxmem(hv->link.xc, copy.domid, kib);
 	else
-		r = xen_write_target(hv, &hv->link, domid, expected, kib);
+		r = xen_write_target(hv, &hv->link, &copy, kib);
 	pthread_mutex_lock(&hv->lock);
 	d = find_any(hv, uuid);
-	if (d && d->creation == creation && r == 0)
+	if (d && d->creation == copy.creation && r == 0)
 		domain_wrote(d, now, &hv->calls->times, deed, kib);
 	pthread_mutex_unlock(&hv->lock);
 	return store_lost(r) ? r : 0;
@@ -660,6 +663,7 @@ static void disconnect(struct hv *hv, const char *why)
 	if (hv->connected && !hv->stopping)
 		tell_connection(hv, HV_EVENT_DOWN, -ENOTCONN, why);
 	hv->connected = false;
+	xen_agents_wake(hv);
 	pthread_mutex_unlock(&hv->lock);
 	xen_link_close(&hv->link, hv->calls);
 	forget_watches(hv);
@@ -690,6 +694,7 @@ static bool connect_control(struct hv *hv, bool *told)
 	pthread_mutex_lock(&hv->lock);
 	hv->generation++;
 	hv->connected = true;
+	xen_agents_wake(hv);
 	tell_connection(hv, HV_EVENT_UP, 0, NULL);
 	pthread_mutex_unlock(&hv->lock);
 	return true;
@@ -707,7 +712,8 @@ static void knob_changed(struct hv *hv, const char *path)
 	if (strncmp(path, STORE_ROOT "/", sizeof(STORE_ROOT)) != 0)
 		return;
 	snprintf(text, sizeof(text), "%.36s", path + sizeof(STORE_ROOT));
-	if (hv_uuid_parse(text, &uuid) < 0)
+	/* A note that nobody but us has a use for; others are written once. */
+	if (hv_uuid_parse(text, &uuid) < 0 || strstr(path, "/goal"))
 		return;
 	pthread_mutex_lock(&hv->lock);
 	d = xen_find(hv, &uuid);

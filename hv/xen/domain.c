@@ -128,6 +128,12 @@ bool domain_look(struct domain *d, uint64_t now, const xc_domaininfo_t *info, ui
 	return moved;
 }
 
+/* A page beside it, it was probed or nudged; anything else is somebody else's word. */
+void domain_recorded_goal(struct domain *d, uint64_t kib)
+{
+	d->recorded_kib = kib && apart(kib, d->stored_kib) == DOMAIN_PAGE_KIB ? kib : 0;
+}
+
 bool domain_told(struct domain *d, uint64_t kib)
 {
 	bool first = !d->adopted, foreign = !first && kib != d->stored_kib;
@@ -138,7 +144,7 @@ bool domain_told(struct domain *d, uint64_t kib)
 		return false;
 	/* Before anybody sets another target. */
 	learn_slack(d);
-	d->goal_kib = kib;
+	d->goal_kib = first && d->recorded_kib ? d->recorded_kib : kib;
 	d->probe_kib = 0;
 	d->nudge_pause = 0;
 	return foreign;
@@ -175,7 +181,7 @@ static enum domain_deed nudge_due(
 {
 	if (!d->ours || !d->driver || apart(domain_actual_kib(d), d->goal_kib) <= DOMAIN_NEAR_KIB) {
 		d->nudge_pause = 0;
-		if (!d->ours || !d->driver || d->stored_kib == d->goal_kib)
+		if (!d->driver || d->stored_kib == d->goal_kib)
 			return DOMAIN_NOTHING;
 		*ret_kib = d->goal_kib; /* it is there: what it was nudged with goes */
 		return DOMAIN_NUDGE;

@@ -55,7 +55,8 @@ struct domain {
 
 	/* What is wanted: stored_kib, or next to it where the guest was nudged. */
 	uint64_t goal_kib;
-	bool ours; /* a target was set here: max_pages follows */
+	uint64_t recorded_kib; /* what an earlier run meant, until it is adopted; 0: as it stands */
+	bool ours;	       /* a target was set here: max_pages follows */
 
 	uint64_t static_max_kib; /* 0: none is said */
 	uint64_t base_kib;	 /* of the offset: what the toolstack says that it added */
@@ -80,6 +81,9 @@ struct domain {
 
 /* A look of the hypervisor's at it. True: its size moved. */
 bool domain_look(struct domain *d, uint64_t now, const xc_domaininfo_t *info, uint64_t rest);
+
+/* Of a copy with stored_kib, before it is adopted: what an earlier run noted as its goal. */
+void domain_recorded_goal(struct domain *d, uint64_t kib);
 
 /* What memory/target says. True: somebody else wrote it, and it is their word now. */
 bool domain_told(struct domain *d, uint64_t kib);

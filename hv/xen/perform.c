@@ -16,7 +16,7 @@
 #define KEYS_MAX 32
 
 /* Keys of ballast's that are no knobs. */
-static const char *const state_keys[] = { "domid", "ceiling", "slack", "period", "driver" };
+static const char *const state_keys[] = { "domid", "ceiling", "slack", "period", "driver", "goal" };
 #define NR_STATE_KEYS (sizeof(state_keys) / sizeof(state_keys[0]))
 
 static bool is_state(const char *key)
@@ -108,6 +108,7 @@ int xen_read_record(struct hv *hv, struct xen_link *link, struct domain *d)
 	d->driver = record_number(link, d, "driver") > 0;
 	d->slack_kib = record_number(link, d, "slack");
 	d->slack_known = d->ours = d->slack_kib > 0 && d->ceiling_kib > 0;
+	domain_recorded_goal(d, record_number(link, d, "goal"));
 	return 0;
 }
 
@@ -154,10 +155,23 @@ struct writing {
 	struct xen_link *link;
 	const struct domain *domain;
 	uint64_t kib;
-	bool expects;
-	uint64_t expected_kib;
+	bool expects;	      /* only where it stands at what the domain says */
 	uint64_t ceiling_kib; /* 0: not recorded */
 };
+
+/* Who adopts it takes the goal for what was meant, not the page beside it. */
+static int write_goal(struct store *store, xs_transaction_t t, const struct writing *w)
+{
+	char path[STORE_PATH];
+	int r;
+
+	if (!w->expects || w->kib == w->domain->goal_kib) {
+		store_own_path(path, &w->domain->uuid, "goal");
+		return store_remove(store, t, path);
+	}
+	r = begin_record(store, t, w->domain);
+	return r == 0 ? record(store, t, w->domain, "goal", w->domain->goal_kib) : r;
+}
 
 /*
  * A domain's path is written only where it is there and the hypervisor has the domain still: one
@@ -174,7 +188,7 @@ static int write_target(struct store *store, xs_transaction_t t, void *ctx)
 	r = store_read_number(store, t, path, &old);
 	if (r < 0 && r != -EBADMSG)
 		return r;
-	if (w->expects && (r < 0 || old != w->expected_kib))
+	if (w->expects && (r < 0 || old != w->domain->stored_kib))
 		return -ESTALE;
 	if (w->ceiling_kib) {
 		r = begin_record(store, t, w->domain);
@@ -185,22 +199,20 @@ static int write_target(struct store *store, xs_transaction_t t, void *ctx)
 		if (r < 0)
 			return r;
 	}
-	r = store_write_number(store, t, path, w->kib);
+	r = write_goal(store, t, w);
+	if (r == 0)
+		r = store_write_number(store, t, path, w->kib);
 	if (r == 0 && !xen_lives(w->hv, w->link, w->domain->domid, NULL))
 		r = -ENOENT;
 	return r;
 }
 
 int xen_write_target(
-	struct hv *hv, struct xen_link *link, uint32_t domid, uint64_t expected_kib, uint64_t kib)
+	struct hv *hv, struct xen_link *link, const struct domain *domain, uint64_t kib)
 {
-	const struct domain domain = { .domid = domid };
-	struct writing w = { .hv = hv,
-		.link = link,
-		.domain = &domain,
-		.kib = kib,
-		.expects = true,
-		.expected_kib = expected_kib };
+	struct writing w = {
+		.hv = hv, .link = link, .domain = domain, .kib = kib, .expects = true
+	};
 
 	return store_transact(&link->store, write_target, &w);
 }
@@ -525,9 +537,6 @@ void xen_perform(
 		break;
 	case HV_KNOBS:
 		change_knobs(hv, link, event, call);
-		break;
-	case HV_RECLAIM:
-		xen_fail(event, -EOPNOTSUPP, "agents are not reached on Xen yet");
 		break;
 	default:
 		xen_fail(event, -EOPNOTSUPP, "Xen throttles no domain for its memory");

@@ -94,6 +94,18 @@ int store_write_number(struct store *store, xs_transaction_t t, const char *path
 	return store_write(store, t, path, text);
 }
 
+int store_permit(
+	struct store *store, xs_transaction_t t, const char *path, uint32_t domid, bool write)
+{
+	struct xs_permissions permissions[] = {
+		{ .id = 0, .perms = XS_PERM_NONE }, /* its owner, and what all others may */
+		{ .id = domid, .perms = write ? XS_PERM_READ | XS_PERM_WRITE : XS_PERM_READ },
+	};
+
+	errno = 0;
+	return store->calls->xs_set_permissions(store->xs, t, path, permissions, 2) ? 0 : failure();
+}
+
 int store_remove(struct store *store, xs_transaction_t t, const char *path)
 {
 	int r;

@@ -10,6 +10,9 @@
  *   slack       KiB that max_pages has over the target
  *   period      statistics are switched on: its driver is looked for
  *   driver      it was seen
+ *   goal        KiB, while memory/target stands a page beside what is meant
+ *
+ * And in the path of each other domain the keys in which its agent is spoken with: see agents.c.
  */
 #ifndef BALLAST_HV_XEN_STORE_H
 #define BALLAST_HV_XEN_STORE_H
@@ -43,6 +46,9 @@ int store_read_number(
 	struct store *store, xs_transaction_t t, const char *path, uint64_t *ret_number);
 int store_write(struct store *store, xs_transaction_t t, const char *path, const char *text);
 int store_write_number(struct store *store, xs_transaction_t t, const char *path, uint64_t number);
+/* What dom0 has made, and the domain may read, or write too. */
+int store_permit(
+	struct store *store, xs_transaction_t t, const char *path, uint32_t domid, bool write);
 /* What is not there is no error. */
 int store_remove(struct store *store, xs_transaction_t t, const char *path);
 

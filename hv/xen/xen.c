@@ -13,6 +13,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "common/negative.h"
 #include "hv/xen/backend.h"
 
 #define PAGE_BYTES UINT64_C(4096)
@@ -74,11 +75,15 @@ static void free_hv(struct hv *hv)
 	free_jobs(&hv->listing);
 	free_jobs(&hv->urgent);
 	free_jobs(&hv->normal);
+	free_jobs(&hv->reclaims);
+	xen_agents_free(hv->agents);
 	hv_queue_destroy(&hv->queue);
 	if (hv->xc)
 		hv->calls->interface_close(hv->xc);
 	if (hv->wake_fd >= 0)
 		close(hv->wake_fd);
+	if (hv->agents_fd >= 0)
+		close(hv->agents_fd);
 	pthread_cond_destroy(&hv->worker_cond);
 	pthread_mutex_destroy(&hv->lock);
 	pthread_mutex_destroy(&hv->telling);
@@ -191,6 +196,14 @@ static bool handles(const char *uri)
 	return uri && !strcasecmp(uri, HV_XEN_URI);
 }
 
+static int open_fds(struct hv *hv)
+{
+	hv->wake_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+	if (hv->wake_fd >= 0)
+		hv->agents_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+	return hv->agents_fd < 0 ? negative(errno) : 0;
+}
+
 static int new_hv(const struct xen_calls *calls, const struct hv_params *params, struct hv **ret_hv)
 {
 	struct hv *hv = calloc(1, sizeof(*hv));
@@ -201,7 +214,7 @@ static int new_hv(const struct xen_calls *calls, const struct hv_params *params,
 		return -ENOMEM;
 	hv->calls = calls;
 	hv->dom0_min = params->dom0_min;
-	hv->wake_fd = -1;
+	hv->wake_fd = hv->agents_fd = -1;
 	r = hv_queue_init(&hv->queue);
 	if (r < 0) {
 		free(hv);
@@ -219,11 +232,14 @@ static int new_hv(const struct xen_calls *calls, const struct hv_params *params,
 	hv->submit_infos = calloc(XEN_BATCH, sizeof(*hv->submit_infos));
 	hv->watched = calloc(XEN_DOMAINS_MAX, sizeof(*hv->watched));
 	hv->by_domid = calloc(XEN_DOMAINS_MAX, sizeof(struct domain *));
-	hv->wake_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
-	if (!hv->infos || !hv->submit_infos || !hv->by_domid || !hv->watched || hv->wake_fd < 0) {
-		r = hv->wake_fd < 0 ? -errno : -ENOMEM;
+	r = hv->infos && hv->submit_infos && hv->watched && hv->by_domid
+		    ? xen_agents_new(&hv->agents)
+		    : -ENOMEM;
+	if (r == 0)
+		r = open_fds(hv);
+	if (r < 0) {
 		xen_put(hv);
-		return r < 0 ? r : -EIO;
+		return r;
 	}
 	*ret_hv = hv;
 	return 0;
@@ -238,6 +254,7 @@ static void close_hv(struct hv *hv)
 	hv->connected = false;
 	pthread_cond_broadcast(&hv->worker_cond);
 	xen_wake(hv);
+	xen_agents_wake(hv);
 	pthread_mutex_unlock(&hv->lock);
 	xen_put(hv);
 }
@@ -254,6 +271,8 @@ int hv_xen_open_with(
 	if (r < 0)
 		return r;
 	r = xen_start_thread(hv, xen_control_thread, hv);
+	if (r == 0)
+		r = xen_start_thread(hv, xen_agents_thread, hv);
 	if (r < 0) {
 		close_hv(hv);
 		return r;
@@ -379,6 +398,12 @@ static int enqueue(struct hv *hv, struct xen_job *job)
 	if (type == HV_LIST || type == HV_INFO) {
 		xen_jobs_add(&hv->listing, job);
 		xen_wake(hv);
+		hv->nr_waiting++;
+		return 0;
+	}
+	if (type == HV_RECLAIM) {
+		xen_jobs_add(&hv->reclaims, job);
+		xen_agents_wake(hv);
 		hv->nr_waiting++;
 		return 0;
 	}

@@ -5,9 +5,10 @@
  * A domain is adopted once its memory/target is there. Its uuid is the one that its toolstack gave
  * it (xl keeps it over reboots; each life is another creation), or one made of its domid.
  *
- * It changes a domain's memory/target and the hypervisor's max_pages, and keeps notes in keys of
- * dom0's own (store.h). Nothing is written below the path of a domain that the hypervisor does not
- * list any more. dom0 is off limits unless hv_params.dom0_min is set, and then has that at least.
+ * It changes a domain's memory/target and the hypervisor's max_pages, keeps notes in keys of dom0's
+ * own (store.h), and speaks with the guest's agent in keys below the domain's path. Nothing is
+ * written below the path of a domain that the hypervisor does not list any more. dom0 is off limits
+ * unless hv_params.dom0_min is set, and then has that at least.
  *
  * There are no statistics of guests: switched on (HV_PERIOD), they say only, by moving, that a
  * balloon was seen to work: a page is asked for, once, and given back.

@@ -86,6 +86,8 @@ xen_image() {
 	rm -rf "$tree" "$build/guest"
 	mkdir -p "$build/guest/dev" "$tree"/{bin,dev,proc,sys,run,tmp,etc/xen,lib64,lib/x86_64-linux-gnu,var/lib/xen,var/log/xen,boot,modules,cases}
 	cp "$build/xen-guest" "$build/guest/init"
+	image_agent "$build/guest/ballast-agent"
+	cp "$root"/lib/modules/*/kernel/drivers/block/brd.ko "$build/guest/"
 	(cd "$build/guest" && find . | busybox cpio -o -H newc 2>/dev/null) >"$tree/boot/guest.cpio"
 	ln -s ../run "$tree/var/run"
 	ln -s ../run/lock "$tree/var/lock"

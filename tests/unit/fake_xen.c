@@ -8,6 +8,7 @@
 #include <fcntl.h>
 #include <inttypes.h>
 #include <pthread.h>
+#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -20,10 +21,15 @@
 #define WATCHES_MAX	 64
 #define EVENTS_MAX	 256
 #define TEXT_MAX	 256
+#define VALUE_MAX	 2048 /* of a guest's */
+#define QUOTA		 100  /* nodes of a guest's own */
 #define PAGE_KIB	 4
 
 struct node {
-	char path[160], value[TEXT_MAX];
+	char path[160], value[VALUE_MAX + 1];
+	unsigned int length;	   /* of the value, which may have zeros in it */
+	uint32_t owner, permitted; /* domids: who made it, who else may */
+	unsigned int may;	   /* of that one; XS_PERM_READ, XS_PERM_WRITE */
 };
 
 struct tree {
@@ -49,7 +55,7 @@ struct handle {
 	struct handle *next;
 };
 
-static struct {
+static struct fake {
 	struct tree tree;
 	uint64_t generation;
 	struct transaction transactions[TRANSACTIONS_MAX];
@@ -99,7 +105,7 @@ static bool below(const char *path, const char *above)
 
 static struct node *make(struct tree *tree, const char *path)
 {
-	struct node *node = find(tree, path);
+	struct node *node = find(tree, path), *inherits = NULL;
 	char parent[160];
 	char *slash;
 
@@ -109,14 +115,32 @@ static struct node *make(struct tree *tree, const char *path)
 	slash = strrchr(parent, '/');
 	if (slash && slash != parent) {
 		*slash = 0;
-		make(tree, parent);
+		inherits = make(tree, parent);
 	}
 	if (tree->nr == NODES_MAX)
 		abort();
 	node = &tree->nodes[tree->nr++];
 	memset(node, 0, sizeof(*node));
 	snprintf(node->path, sizeof(node->path), "%s", path);
+	if (inherits) {
+		node->permitted = inherits->permitted;
+		node->may = inherits->may;
+	}
 	return node;
+}
+
+static void set(struct node *node, const void *value, size_t length)
+{
+	if (length > VALUE_MAX)
+		length = VALUE_MAX;
+	memcpy(node->value, value, length);
+	node->value[length] = 0;
+	node->length = (unsigned int)length;
+}
+
+static void set_text(struct node *node, const char *text)
+{
+	set(node, text, strlen(text));
 }
 
 static bool drop(struct tree *tree, const char *path)
@@ -221,24 +245,28 @@ static void store_guest(const struct fake_guest *g, const char *name, uint64_t k
 		const char *key;
 		uint64_t number;
 	} numbers[] = { { "memory/target", kib }, { "memory/static-max", max } };
-	char path[160];
-	struct node *node;
+	char path[160], text[32];
 
 	for (size_t i = 0; i < 2; i++) {
 		snprintf(path, sizeof(path), "/local/domain/%" PRIu32 "/%s", g->domid,
 			numbers[i].key);
-		node = make(&fake.tree, path);
-		snprintf(node->value, TEXT_MAX, "%" PRIu64, numbers[i].number);
+		snprintf(text, sizeof(text), "%" PRIu64, numbers[i].number);
+		set_text(make(&fake.tree, path), text);
 	}
 	snprintf(path, sizeof(path), "/local/domain/%" PRIu32 "/name", g->domid);
-	snprintf(make(&fake.tree, path)->value, TEXT_MAX, "%s", name);
+	set_text(make(&fake.tree, path), name);
 	changed("@introduceDomain");
 }
 
 void fake_xen_reset(void)
 {
 	fake_xen_lock();
-	memset(&fake, 0, sizeof(fake));
+	/* Not the nodes: they are many, and made new when they are used. */
+	fake.tree.nr = 0;
+	fake.generation = 0;
+	for (unsigned int i = 0; i < TRANSACTIONS_MAX; i++)
+		fake.transactions[i].used = false;
+	memset(&fake.guests, 0, sizeof(fake) - offsetof(struct fake, guests));
 	fake.next_domid = 1;
 	fake_xen_unlock();
 }
@@ -295,7 +323,7 @@ void fake_xen_reboot(struct fake_guest *g)
 
 	fake_xen_lock();
 	snprintf(path, sizeof(path), "/local/domain/%" PRIu32 "/name", g->domid);
-	snprintf(name, sizeof(name), "%s", find(&fake.tree, path)->value);
+	snprintf(name, sizeof(name), "%.*s", TEXT_MAX - 1, find(&fake.tree, path)->value);
 	snprintf(path, sizeof(path), "/local/domain/%" PRIu32 "/memory/static-max", g->domid);
 	max = strtoull(find(&fake.tree, path)->value, NULL, 10);
 	destroy(g, true);
@@ -314,7 +342,7 @@ void fake_xen_write(const char *path, const char *value)
 {
 	fake_xen_lock();
 	if (value)
-		snprintf(make(&fake.tree, path)->value, TEXT_MAX, "%s", value);
+		set_text(make(&fake.tree, path), value);
 	else
 		drop(&fake.tree, path);
 	changed(path);
@@ -328,9 +356,71 @@ bool fake_xen_read(const char *path, char *text)
 	fake_xen_lock();
 	node = find(&fake.tree, path);
 	if (node)
-		snprintf(text, TEXT_MAX, "%s", node->value);
+		snprintf(text, TEXT_MAX, "%.*s", TEXT_MAX - 1, node->value);
 	fake_xen_unlock();
 	return node;
+}
+
+/* Lock held. What is not there is made with the permissions of what it is below. */
+static bool may_write(const struct fake_guest *g, const char *path)
+{
+	char above[160];
+	struct node *node;
+
+	snprintf(above, sizeof(above), "%s", path);
+	for (node = find(&fake.tree, above); !node && strrchr(above, '/') > above;
+		node = find(&fake.tree, above))
+		*strrchr(above, '/') = 0;
+	return node && (node->owner == g->domid ||
+			       (node->permitted == g->domid && (node->may & XS_PERM_WRITE)));
+}
+
+static unsigned int owned_by(const struct fake_guest *g)
+{
+	unsigned int nr = 0;
+
+	for (unsigned int i = 0; i < fake.tree.nr; i++)
+		nr += fake.tree.nodes[i].owner == g->domid;
+	return nr;
+}
+
+int fake_xen_guest_write(struct fake_guest *g, const char *path, const char *value, size_t length)
+{
+	int error = 0;
+
+	fake_xen_lock();
+	if (!may_write(g, path)) {
+		error = EACCES;
+	} else if (length > VALUE_MAX) {
+		error = ENOSPC;
+	} else if (find(&fake.tree, path)) {
+		set(find(&fake.tree, path), value, length);
+		changed(path);
+	} else if (owned_by(g) == QUOTA) {
+		error = ENOSPC;
+	} else {
+		set(make(&fake.tree, path), value, length);
+		find(&fake.tree, path)->owner = g->domid;
+		changed(path);
+	}
+	fake_xen_unlock();
+	return error;
+}
+
+int fake_xen_guest_remove(struct fake_guest *g, const char *path)
+{
+	int error = EACCES;
+
+	fake_xen_lock();
+	if (!find(&fake.tree, path)) {
+		error = ENOENT;
+	} else if (may_write(g, path)) {
+		drop(&fake.tree, path);
+		changed(path);
+		error = 0;
+	}
+	fake_xen_unlock();
+	return error;
 }
 
 unsigned int fake_xen_count(const char *path)
@@ -344,13 +434,21 @@ unsigned int fake_xen_count(const char *path)
 	return nr;
 }
 
-unsigned int fake_xen_nr_watches(void)
+static bool ends_with(const char *path, const char *end)
+{
+	size_t length = strlen(path), least = strlen(end);
+
+	return length >= least && !strcmp(path + length - least, end);
+}
+
+unsigned int fake_xen_nr_watches(const char *end)
 {
 	unsigned int nr = 0;
 
 	fake_xen_lock();
 	for (const struct handle *h = fake.handles; h; h = h->next)
-		nr += h->nr_watches;
+		for (unsigned int i = 0; i < h->nr_watches; i++)
+			nr += ends_with(h->watches[i], end);
 	fake_xen_unlock();
 	return nr;
 }
@@ -717,6 +815,15 @@ static char **directory(
 	return result;
 }
 
+/* Lock held. */
+static void note_read(const struct node *node)
+{
+	struct fake_guest *g = guest_of(node->permitted);
+
+	if (g && node->permitted && (node->may & XS_PERM_WRITE))
+		g->reads++;
+}
+
 static void *read_store(
 	struct xs_handle *xs, xs_transaction_t t, const char *path, unsigned int *ret_len)
 {
@@ -730,11 +837,14 @@ static void *read_store(
 	tree = tree_of(xs, t);
 	node = tree ? find(tree, path) : NULL;
 	if (node)
-		text = strdup(node->value);
+		text = malloc(node->length + 1);
 	else if (tree)
 		errno = ENOENT;
-	if (text)
-		*ret_len = (unsigned int)strlen(text);
+	if (text) {
+		memcpy(text, node->value, node->length + 1);
+		*ret_len = node->length;
+		note_read(node);
+	}
 	fake_xen_unlock();
 	return text;
 }
@@ -768,7 +878,7 @@ static bool write_store(struct xs_handle *xs, xs_transaction_t t, const char *pa
 	if (tree && fake.refuse) {
 		errno = fake.refuse;
 	} else if (tree) {
-		snprintf(make(tree, path)->value, TEXT_MAX, "%.*s", (int)len, (const char *)data);
+		set(make(tree, path), data, len);
 		remember(t, path);
 		if (t == XBT_NULL)
 			note_target(path, find(tree, path)->value);
@@ -776,6 +886,28 @@ static bool write_store(struct xs_handle *xs, xs_transaction_t t, const char *pa
 	}
 	fake_xen_unlock();
 	return good;
+}
+
+static bool set_permissions(struct xs_handle *xs, xs_transaction_t t, const char *path,
+	struct xs_permissions *permissions, unsigned int nr)
+{
+	struct tree *tree;
+	struct node *node;
+
+	if (fails())
+		return false;
+	fake_xen_lock();
+	tree = tree_of(xs, t);
+	node = tree ? find(tree, path) : NULL;
+	if (node && nr == 2) {
+		node->owner = permissions[0].id;
+		node->permitted = permissions[1].id;
+		node->may = permissions[1].perms;
+	} else if (tree) {
+		errno = ENOENT;
+	}
+	fake_xen_unlock();
+	return node;
 }
 
 static bool remove_store(struct xs_handle *xs, xs_transaction_t t, const char *path)
@@ -797,6 +929,12 @@ static bool remove_store(struct xs_handle *xs, xs_transaction_t t, const char *p
 	return good;
 }
 
+static void copy_tree(struct tree *to, const struct tree *from)
+{
+	memcpy(to->nodes, from->nodes, from->nr * sizeof(from->nodes[0]));
+	to->nr = from->nr;
+}
+
 static xs_transaction_t begin(struct xs_handle *xs)
 {
 	xs_transaction_t t = XBT_NULL;
@@ -813,7 +951,7 @@ static xs_transaction_t begin(struct xs_handle *xs)
 			continue;
 		transaction->used = true;
 		transaction->base = fake.generation;
-		transaction->tree = fake.tree;
+		copy_tree(&transaction->tree, &fake.tree);
 		transaction->nr_changed = 0;
 		t = i + 1;
 	}
@@ -839,7 +977,7 @@ static bool end(struct xs_handle *xs, xs_transaction_t t, bool abort_it)
 		fake.contend -= fake.contend > 0;
 		errno = EAGAIN;
 	} else {
-		fake.tree = transaction->tree;
+		copy_tree(&fake.tree, &transaction->tree);
 		for (unsigned int i = 0; i < transaction->nr_changed; i++) {
 			struct node *node = find(&fake.tree, transaction->changed[i]);
 
@@ -868,6 +1006,8 @@ const struct xen_calls fake_xen_calls = {
 		.nudge_first = 10000,
 		.nudge_most = 80000,
 		.forget = 60000000,
+		.silent = 60000000,
+		.remake = 20000,
 	},
 	.interface_open = interface_open,
 	.interface_close = interface_close,
@@ -883,6 +1023,7 @@ const struct xen_calls fake_xen_calls = {
 	.xs_directory = directory,
 	.xs_read = read_store,
 	.xs_write = write_store,
+	.xs_set_permissions = set_permissions,
 	.xs_rm = remove_store,
 	.xs_transaction_start = begin,
 	.xs_transaction_end = end,

@@ -26,6 +26,7 @@ struct fake_guest {
 	uint64_t obeyed_kib;
 	bool hangs; /* hypercalls about it alone do */
 	unsigned int moves;
+	unsigned int reads; /* of what it may write */
 };
 
 extern const struct xen_calls fake_xen_calls;
@@ -42,10 +43,14 @@ void fake_xen_unlock(void);
 
 /* As others on the host do; value NULL: it is removed. */
 void fake_xen_write(const char *path, const char *value);
-/* False: it is not there. text has 256 bytes. */
+/* False: it is not there. text has 256 bytes, and gets no more. */
 bool fake_xen_read(const char *path, char *text);
-/* Watches that all connections have. */
-unsigned int fake_xen_nr_watches(void);
+/* As the guest does: 0 or what xenstored says, EACCES, ENOENT, or ENOSPC beyond its quota. */
+int fake_xen_guest_write(
+	struct fake_guest *guest, const char *path, const char *value, size_t length);
+int fake_xen_guest_remove(struct fake_guest *guest, const char *path);
+/* Watches that all connections have of paths with that at their end. */
+unsigned int fake_xen_nr_watches(const char *end);
 /* How many nodes are below the path, itself counted. */
 unsigned int fake_xen_count(const char *path);
 

@@ -322,10 +322,10 @@ START_TEST(a_rate_that_is_absurd_is_refused)
 END_TEST
 
 /*
- * Field case BR-82: less is free than was promised. The difference is signed, nobody gets a gift,
- * and the need is what is missing to wm_high.
+ * Less is free than was promised. The difference is signed, nobody gets a gift, and the need is
+ * what is missing to wm_high.
  */
-START_TEST(free_below_what_was_promised_is_a_need_and_no_gift)
+START_TEST(BR_82_free_below_what_was_promised_is_a_need_and_no_gift)
 {
 	struct engine_pool_view view;
 
@@ -437,7 +437,7 @@ int main(void)
 	tcase_add_test(t, all_guests_together_are_asked_no_faster_than_the_hosts_rate);
 	tcase_add_test(t, a_rate_below_a_granule_still_asks_a_granule_now_and_then);
 	tcase_add_test(t, a_rate_that_is_absurd_is_refused);
-	tcase_add_test(t, free_below_what_was_promised_is_a_need_and_no_gift);
+	tcase_add_test(t, BR_82_free_below_what_was_promised_is_a_need_and_no_gift);
 	tcase_add_test(t, an_ask_is_not_done_by_figures_of_before_it);
 	tcase_add_test(t, more_that_came_than_was_needed_ends_the_need_for_all);
 	tcase_add_test(t, undone_merging_of_pages_is_no_surprise);

@@ -77,8 +77,8 @@ START_TEST(those_that_are_only_shown_give_like_others)
 }
 END_TEST
 
-/* BR-79, BR-110, BR-119: what runs is cancelled once, to the actual that was read. */
-START_TEST(running_cut_is_cancelled_by_a_change_of_state_and_nothing_follows)
+/* BR-110, BR-119 too: what runs is cancelled once, to the actual that was read. */
+START_TEST(BR_79_running_cut_is_cancelled_by_a_change_of_state_and_nothing_follows)
 {
 	static const enum engine_vm_state states[] = { ENGINE_VM_MIGRATING, ENGINE_VM_SAVING,
 		ENGINE_VM_SNAPSHOT, ENGINE_VM_BACKUP, ENGINE_VM_VIRTIO_MEM, ENGINE_VM_PINNED };
@@ -260,7 +260,7 @@ int main(void)
 	const TTest *const tests[] = {
 		nothing_is_ever_asked_of_those_that_give_nothing,
 		those_that_are_only_shown_give_like_others,
-		running_cut_is_cancelled_by_a_change_of_state_and_nothing_follows,
+		BR_79_running_cut_is_cancelled_by_a_change_of_state_and_nothing_follows,
 		huge_pages_count_nothing_but_their_overhead,
 		pinned_memory_counts_in_full_until_it_is_seen_and_then_as_resident,
 		incoming_and_postcopy_count_with_their_full_size,

@@ -350,13 +350,36 @@ START_TEST(use_counts_against_the_configured_size)
 	assess();
 	ck_assert_uint_eq(set.floor, MIB(500));
 	ck_assert_uint_eq(set.keep, MIB(904));
-	/* Field case BR-74: 900 used; an agent may not lower it below use and margin. */
-	s.usable = MIB(2048 - 900);
+}
+END_TEST
+
+/* 700 committed and 200 of the kernel's: use and margin stay, whatever an agent says. */
+START_TEST(BR_74_a_guest_keeps_its_use_and_a_margin_also_where_an_agent_lowers_the_floor)
+{
+	struct workingset_bounds xen = defaults;
+
+	guest(MIB(2048), MIB(2048 - 900), MIB(2048 - 900));
 	assess();
 	ck_assert_uint_eq(set.keep, MIB(1156));
-	vm.agent = false;
+	vm.agent = true;
+	vm.agent_floor = MIB(500);
 	assess();
 	ck_assert_uint_eq(set.keep, MIB(1156));
+	/* On Xen the agent alone tells what is used. */
+	xen.silent_gives = true;
+	s.known &= ~VM_FIGURES_STATISTICS;
+	vm.agent_floor = MIB(700);
+	workingset_assess(&xen, &vm, &s, &set);
+	ck_assert_uint_eq(set.keep, MIB(956));
+	vm.agent_floor = MIB(900); /* it may raise what the host has set up to a soft limit only */
+	workingset_assess(&xen, &vm, &s, &set);
+	ck_assert_uint_eq(set.keep, MIB(1024));
+	vm.soft_limit = MIB(1200);
+	workingset_assess(&xen, &vm, &s, &set);
+	ck_assert_uint_eq(set.keep, MIB(1156));
+	vm.guest_swap = true; /* it may be driven into its swap: its own floor counts */
+	workingset_assess(&xen, &vm, &s, &set);
+	ck_assert_uint_eq(set.keep, MIB(900));
 }
 END_TEST
 
@@ -528,6 +551,8 @@ int main(void)
 	tcase_add_test(t, a_tiny_guest_gives_less_than_a_granule);
 	tcase_add_test(t, a_large_maximum_against_a_small_guest_leaves_nothing_to_take);
 	tcase_add_test(t, use_counts_against_the_configured_size);
+	tcase_add_test(
+		t, BR_74_a_guest_keeps_its_use_and_a_margin_also_where_an_agent_lowers_the_floor);
 	tcase_add_test(t, a_typing_error_in_a_soft_limit_does_not_lower_the_floor);
 	tcase_add_test(t, ballooned_memory_is_not_the_guests_use);
 	tcase_add_test(t, little_available_is_less_than_the_margin);

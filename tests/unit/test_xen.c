@@ -9,24 +9,20 @@
 #include <check.h>
 #include <errno.h>
 #include <inttypes.h>
-#include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 #include "hv/xen/domain.h"
 #include "hv/xen/store.h"
 #include "hv/xen/xen.h"
 #include "tests/unit/fake_xen.h"
 #include "tests/unit/suite.h"
+#include "tests/unit/xen_host.h"
 
 #define MIB   UINT64_C(1048576)
 #define SEC   UINT64_C(1000000)
 #define GUEST (512 * UINT64_C(1024)) /* KiB */
-
-/* Only a test that fails waits so long. */
-#define PATIENCE_MS 20000
 
 static const struct xen_times times = {
 	.rest = SEC, .nudge_first = 2 * SEC, .nudge_most = 16 * SEC
@@ -314,6 +310,63 @@ START_TEST(somebody_else_s_target_is_theirs_and_our_own_is_none)
 }
 END_TEST
 
+/* An HVM guest has a page table's worth more, a PVH guest 64 KiB, a PV guest nothing. */
+START_TEST(BR_62_a_cap_is_read_back_as_the_target_it_was_set_for)
+{
+	static const uint64_t offsets[] = { 0, 1024, 64 };
+
+	for (size_t i = 0; i < 3; i++) {
+		uint64_t kib, max = 524288 + 1024;
+		struct domain d = adopted(524288, 524288 + offsets[i], max);
+
+		domain_set(&d, 4 * SEC, 262144, &times);
+		look(&d, 5 * SEC, 262144 + offsets[i], max);
+		ck_assert_uint_eq(domain_actual_kib(&d), 262144);
+		ck_assert_int_eq(due(&d, 6 * SEC, &kib), DOMAIN_MAX);
+		ck_assert_uint_eq(kib - 1024, 262144);
+		/* At its target it is told nothing more, nor where it is short by less than counts.
+		 */
+		look(&d, 7 * SEC, 262144 + offsets[i], kib);
+		ck_assert_int_eq(due(&d, 100 * SEC, &kib), DOMAIN_NOTHING);
+		look(&d, 101 * SEC, 262144 + offsets[i] + 1000, 262144 + 1024);
+		ck_assert_int_eq(due(&d, 200 * SEC, &kib), DOMAIN_NOTHING);
+		/* And back, the same. */
+		domain_set(&d, 201 * SEC, 524288, &times);
+		ck_assert_uint_eq(domain_max_kib(&d, 524288), max);
+	}
+}
+END_TEST
+
+START_TEST(a_page_beside_the_recorded_goal_is_adopted_as_the_goal_and_other_values_are_not)
+{
+	static const struct {
+		uint64_t stored, goal, adopted;
+	} cases[] = { { GUEST - 4, GUEST, GUEST }, { GUEST + 4, GUEST, GUEST },
+		{ GUEST - 4, 0, GUEST - 4 }, { GUEST - 8, GUEST, GUEST - 8 },
+		{ GUEST, GUEST, GUEST } };
+
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		struct domain d = { .stored_kib = cases[i].stored, .driver = true };
+		uint64_t kib;
+
+		domain_recorded_goal(&d, cases[i].goal);
+		domain_told(&d, cases[i].stored);
+		look(&d, 1, cases[i].stored, GUEST + 1024);
+		ck_assert_uint_eq(d.goal_kib, cases[i].adopted);
+		/* It is written back, once. */
+		if (cases[i].stored == cases[i].adopted)
+			continue;
+		ck_assert_int_eq(due(&d, SEC, &kib), DOMAIN_NUDGE);
+		ck_assert_uint_eq(kib, cases[i].adopted);
+		look(&d, 2 * SEC, kib, GUEST + 1024);
+		ck_assert_int_eq(due(&d, 100 * SEC, &kib), DOMAIN_NOTHING);
+		/* What comes later is somebody else's word. */
+		ck_assert(domain_told(&d, cases[i].stored));
+		ck_assert_uint_eq(d.goal_kib, cases[i].stored);
+	}
+}
+END_TEST
+
 START_TEST(what_a_cap_has_over_the_target_is_known_with_the_target)
 {
 	struct domain d = { .static_max_kib = GUEST };
@@ -330,14 +383,7 @@ END_TEST
 
 /* ---- the backend ---- */
 
-static struct hv *hv;
 static struct fake_guest *web, *db;
-static uint64_t token;
-
-static void nap(long ms)
-{
-	nanosleep(&(struct timespec){ .tv_nsec = ms * 1000000 }, NULL);
-}
 
 static void setup(void)
 {
@@ -345,17 +391,6 @@ static void setup(void)
 	fake_xen_host(4096 * 1024, 1024 * 1024, 256 * 1024);
 	web = fake_xen_add("web", GUEST, GUEST);
 	db = fake_xen_add("db", GUEST, GUEST);
-	token = 0;
-}
-
-static void close_host(void)
-{
-	hv_xen.close(hv);
-	hv = NULL;
-	for (int i = 0; i < PATIENCE_MS && hv_xen_nr_alive() > 0; i++)
-		nap(1);
-	ck_assert_uint_eq(hv_xen_nr_alive(), 0);
-	ck_assert_uint_eq(fake_xen_nr_handles(), 0);
 }
 
 static void teardown(void)
@@ -364,45 +399,13 @@ static void teardown(void)
 	close_host();
 }
 
-/* The next event of that type, others are dropped; token 0: any. */
-static struct hv_event wait_for(enum hv_event_type type, uint64_t wanted)
+/* And until the keys of both agents are made, which is another thread's: then only we write. */
+static void open_rested_host(void)
 {
-	struct pollfd fd = { .fd = hv_xen.fd(hv), .events = POLLIN };
-	struct hv_event event;
-
-	for (;;) {
-		while (hv_xen.next(hv, &event) == 0)
-			ck_assert_int_gt(poll(&fd, 1, PATIENCE_MS), 0);
-		if (event.type == type && (wanted == 0 || event.token == wanted))
-			return event;
-		hv_event_clear(&event);
-	}
-}
-
-static void open_host(uint64_t dom0_min)
-{
-	struct hv_params params = { .uri = HV_XEN_URI, .dom0_min = dom0_min };
-	struct hv_event event;
-
-	ck_assert_int_eq(hv_xen_open_with(&fake_xen_calls, &params, &hv), 0);
-	event = wait_for(HV_EVENT_UP, 0);
-	hv_event_clear(&event);
-}
-
-static struct hv_event ask(struct hv_call call)
-{
-	static const enum hv_event_type answers[] = { [HV_LIST] = HV_EVENT_LISTED,
-		[HV_INFO] = HV_EVENT_INFO,
-		[HV_STATS] = HV_EVENT_STATS,
-		[HV_PERIOD] = HV_EVENT_DONE,
-		[HV_TARGET] = HV_EVENT_DONE,
-		[HV_KNOBS] = HV_EVENT_DONE,
-		[HV_PROCESS] = HV_EVENT_PROCESS,
-		[HV_HOST] = HV_EVENT_HOST };
-
-	call.token = ++token;
-	ck_assert_int_eq(hv_xen.submit(hv, &call), 0);
-	return wait_for(answers[call.type], call.token);
+	open_host(0);
+	for (int i = 0; i < PATIENCE_MS && fake_xen_nr_watches("ballast/guest") < 2; i++)
+		nap(1);
+	ck_assert_uint_eq(fake_xen_nr_watches("ballast/guest"), 2);
 }
 
 static int target(struct fake_guest *g, uint64_t kib)
@@ -493,7 +496,7 @@ END_TEST
 
 START_TEST(BR_66_no_path_of_a_dead_domain_is_made_again)
 {
-	open_host(0);
+	open_rested_host();
 	fake_xen_destroy_before_write(web); /* between look and write */
 	ck_assert_int_eq(target(web, GUEST / 2), -ENOENT);
 	ck_assert_uint_eq(fake_xen_count("/local/domain/1"), 0);
@@ -557,7 +560,7 @@ START_TEST(BR_75_a_thousand_lives_leave_no_key)
 	for (int i = 0; i < PATIENCE_MS && (listed() != 2 || fake_xen_count(STORE_ROOT) > 1); i++)
 		nap(1);
 	before = fake_xen_count("/local/domain/0");
-	watches = fake_xen_nr_watches();
+	watches = fake_xen_nr_watches("memory/target");
 	for (int i = 0; i < 1000; i++) {
 		if (i % 50 == 0) /* adopted already, or not yet */
 			target(db, GUEST - 4096);
@@ -569,13 +572,17 @@ START_TEST(BR_75_a_thousand_lives_leave_no_key)
 	fake_xen_destroy(db, true);
 	ck_assert_uint_eq(listed(), 1);
 	ck_assert_uint_eq(fake_xen_count("/local/domain/0"), before);
-	ck_assert_uint_eq(fake_xen_nr_watches(), watches - 1);
+	ck_assert_uint_eq(fake_xen_nr_watches("memory/target"), watches - 1);
+	/* What its agent would write is watched by another thread. */
+	for (int i = 0; i < PATIENCE_MS && fake_xen_nr_watches("ballast/guest") != 1; i++)
+		nap(1);
+	ck_assert_uint_eq(fake_xen_nr_watches("ballast/guest"), 1);
 }
 END_TEST
 
 START_TEST(BR_75_a_full_quota_is_one_domain_s_error_and_nothing_of_it_is_written)
 {
-	open_host(0);
+	open_rested_host();
 	fake_xen_refuse(ENOSPC);
 	ck_assert_int_eq(target(web, GUEST / 2), -ENOSPC);
 	fake_xen_refuse(0);
@@ -602,7 +609,7 @@ END_TEST
 
 START_TEST(a_write_that_others_keep_beating_ends_after_a_bounded_number_of_tries)
 {
-	open_host(0);
+	open_rested_host();
 	fake_xen_contend(STORE_TRIES);
 	ck_assert_int_eq(target(web, GUEST / 2), -EBUSY);
 	ck_assert_uint_eq(number_at(web, "memory/target"), GUEST);
@@ -688,6 +695,66 @@ START_TEST(a_daemon_that_starts_again_knows_ceiling_cap_and_driver)
 	ck_assert_uint_eq(event.info.ceiling, GUEST * 1024);
 	ck_assert_uint_eq(event.info.stats_period_s, 1);
 	hv_event_clear(&event);
+}
+END_TEST
+
+/* It is killed while a page is asked for, and finds the goal: with the page it goes back to that.
+ */
+START_TEST(a_daemon_killed_between_a_page_and_the_way_back_adopts_the_goal)
+{
+	struct hv_uuid uuid = fake_xen_uuid(web);
+	char path[STORE_PATH], text[256];
+	struct hv_event event;
+
+	fake_xen_write("/local/domain/1/memory/static-max", NULL);
+	web->balloon = false;
+	open_host(0);
+	event = ask((struct hv_call){ .type = HV_PERIOD, .uuid = uuid, .period_s = 1 });
+	hv_event_clear(&event);
+	for (int i = 0; i < PATIENCE_MS && number_at(web, "memory/target") == GUEST; i++)
+		nap(1);
+	ck_assert_uint_eq(number_at(web, "memory/target"), GUEST - 4);
+	close_host();
+	ck_assert_uint_eq(number_at(web, "memory/target"), GUEST - 4);
+	open_host(0);
+	event = describe(web);
+	ck_assert_uint_eq(event.info.maximum, GUEST * 1024);
+	hv_event_clear(&event);
+	fake_xen_lock();
+	web->balloon = true;
+	fake_xen_unlock();
+	see_driver(web);
+	until(web, false, GUEST);
+	ck_assert_uint_eq(number_at(web, "memory/target"), GUEST);
+	store_own_path(path, &uuid, "goal");
+	for (int i = 0; i < PATIENCE_MS && fake_xen_read(path, text); i++)
+		nap(1);
+	ck_assert(!fake_xen_read(path, text));
+}
+END_TEST
+
+START_TEST(BR_79_a_domain_that_comes_in_is_under_migration_until_it_has_its_name)
+{
+	struct hv_event event;
+
+	fake_xen_write("/local/domain/1/name", "web--incoming");
+	open_host(0);
+	for (int i = 0; i < 2; i++) {
+		event = ask((struct hv_call){ .type = HV_LIST });
+		ck_assert_uint_eq(event.listed.nr, 2);
+		for (size_t k = 0; k < 2; k++) {
+			bool comes = i == 0 && !strncmp(event.listed.vms[k].name, "web", 3);
+
+			ck_assert_int_eq(
+				event.listed.vms[k].state, comes ? HV_STARTING : HV_RUNNING);
+			ck_assert_int_eq(
+				event.listed.vms[k].job, comes ? HV_JOB_MIGRATION : HV_JOB_NONE);
+		}
+		hv_event_clear(&event);
+		fake_xen_write("/local/domain/1/name", "web");
+	}
+	/* Nothing was written for it meanwhile. */
+	ck_assert_str_eq(fake_xen_changes(), "");
 }
 END_TEST
 
@@ -788,7 +855,7 @@ static void use(bool must_work)
 		int error = -ENOENT;
 
 		if (type == HV_UNTHROTTLE || type == HV_RECLAIM)
-			continue; /* not with this backend */
+			continue; /* not with this backend; without an agent */
 		for (int i = 0; waits_for(error) && i < PATIENCE_MS; i++) {
 			struct hv_event event = ask((struct hv_call){ .type = type,
 				.uuid = fake_xen_uuid(web),
@@ -865,6 +932,9 @@ int main(void)
 	tcase_add_test(one, BR_70_a_guest_that_moves_is_not_nudged_however_slow_it_is);
 	tcase_add_test(one, BR_78_nothing_is_written_for_a_paused_guest);
 	tcase_add_test(one, somebody_else_s_target_is_theirs_and_our_own_is_none);
+	tcase_add_test(one, BR_62_a_cap_is_read_back_as_the_target_it_was_set_for);
+	tcase_add_test(one,
+		a_page_beside_the_recorded_goal_is_adopted_as_the_goal_and_other_values_are_not);
 	tcase_add_test(one, what_a_cap_has_over_the_target_is_known_with_the_target);
 	suite_add_tcase(suite, one);
 	tcase_add_checked_fixture(all, setup, teardown);
@@ -883,6 +953,8 @@ int main(void)
 	tcase_add_test(
 		all, a_page_that_is_asked_for_beside_a_target_is_not_taken_for_somebody_else_s);
 	tcase_add_test(all, a_daemon_that_starts_again_knows_ceiling_cap_and_driver);
+	tcase_add_test(all, a_daemon_killed_between_a_page_and_the_way_back_adopts_the_goal);
+	tcase_add_test(all, BR_79_a_domain_that_comes_in_is_under_migration_until_it_has_its_name);
 	tcase_add_test(all, what_is_recorded_of_another_life_does_not_count_and_knobs_do);
 	tcase_add_test(all, a_bad_key_is_refused_alone_and_said);
 	tcase_add_test(all, two_domains_with_one_uuid_are_two);

@@ -124,10 +124,23 @@ tell web reboot
 wait_for 60 reborn
 adopt web
 wait_for 60 reports web
+tell web "agent 16"
 wait_for 60 shows web running
 expect "web is there again" "$(ctl status | grep -c web)" -eq 1
 expect "with all it had" "$(tot web)" -ge $((FULL - MIB))
 verdict xen_guest_that_reboots_is_adopted_anew
+
+# web's agent frees what was read once, and then the balloon takes that.
+wait_for 40 filled
+expect "its agent is known" "$(agent_says connected)" -eq 1
+expect "it can free memory" "$(agent_says reclaims)" -eq 1
+timeout 60 ballastctl -s /run/ballast/ballastd.sock reclaim --yes 48MiB
+expect "all of it came" "$?" -eq 0
+expect "its agent freed what was not free" "$(agent_says freed)" -ge $((24 * MIB * 1024))
+expect "web gave it" "$(tot web)" -le $((FULL - 47 * MIB))
+expect "the agent made no fault" "$(agent_says faults)" -le 0
+ctl status
+verdict xen_agent_reports_over_xenstore_and_frees_before_the_balloon_takes
 
 kill "$DAEMON"
 wait "$DAEMON"
@@ -138,8 +151,18 @@ start
 wait_for 20 no_store
 expect "no key of any guest is left" "$(xenstore-list "$OWN" 2>/dev/null | wc -l)" -eq 0
 expect "no claim is left" "$(probe host | cut -d' ' -f2)" -eq 0
+verdict xen_nothing_is_left_when_all_guests_have_gone
+
+# With nobody else left who would miss what it had.
+kill -9 "$(cat /run/xen/xenstored.pid)"
+wait_for 20 lost
+expect "it is told that xenstored is lost" "$(ctl status | grep -c "not connected")" -eq 1
+xenstored --pid-file /run/xen/xenstored.pid
+wait_for 20 xenstore-exists /
+wait_for 40 found
+expect "it is found again" "$(ctl status | grep -c "not connected")" -eq 0
 kill "$DAEMON"
 wait "$DAEMON"
 expect "ballastd ends well" "$?" -eq 0
-verdict xen_nothing_is_left_when_all_guests_have_gone
+verdict xen_xenstored_that_is_killed_is_told_and_found_again
 exit "$FAILED"

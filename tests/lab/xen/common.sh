@@ -142,6 +142,12 @@ shows() { state "$1" | grep -q "$2"; }
 # free: what is left of the pool, MiB
 free() { probe domains | awk -v pool="$POOL" '$1 > 0 { sum += $2 } END { print pool - int(sum / 1024) }'; }
 
+# agent_says FIELD: what ballastd knows of the one agent that there is; 0 or less: nothing.
+agent_says() {
+	ctl status --format json | sed 's/[,{}]/\n/g' |
+		sed -n "s/^ *\"$1\": *//p" | sed 's/true/1/;s/false/0/' | tail -n 1
+}
+
 # --- what cases wait for
 
 seen() { shows batch running && shows web running; }
@@ -149,5 +155,12 @@ settled() { [ "$(free)" -ge 62 ] && [ "$(free)" -le 66 ]; }
 full() { has batch "$FULL" && has web "$FULL"; }
 hogging() { report batch | grep -q "hogs 110"; }
 given() { [ "$(free)" -ge 62 ]; }
+# It has read what it was told to, and its agent has reported.
+filled() {
+	[ -n "$(agent_says inactive_file)" ] &&
+		[ "$(report web | sed 's/.*free \([0-9]*\) hogs.*/\1/')" -le $((20 * MIB)) ]
+}
+lost() { ctl status | grep -q "not connected"; }
+found() { ! lost; }
 absent() { [ -z "$(state batch)" ]; }
 reborn() { [ "$(xl domid web 2>/dev/null)" != "$OLD" ] && [ -n "$(xl domid web 2>/dev/null)" ]; }

@@ -5,6 +5,7 @@
  *
  *   hog MIB    takes MIB of memory and keeps it     free    gives it back
  *   off        ends the machine                     reboot  starts it anew
+ *   agent MIB  starts ballast-agent, and reads files until MIB are free
  *
  * The report is "SEQUENCE COMMAND free KIB hogs MIB".
  */
@@ -17,6 +18,7 @@
 #include <sys/mount.h>
 #include <sys/reboot.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 #include <xenstore.h>
@@ -69,12 +71,67 @@ static void hog(unsigned long mib)
 	}
 }
 
+/* In a group of the cgroup2 tree, which has a child process of its own in it. */
+static pid_t fork_within(const char *group)
+{
+	char path[64];
+	pid_t pid = fork();
+	int fd;
+
+	if (pid != 0)
+		return pid;
+	mkdir("/sys", 0755);
+	mkdir("/run", 0755);
+	mount("sys", "/sys", "sysfs", 0, NULL);
+	mount("cgroup", "/sys/fs/cgroup", "cgroup2", 0, NULL);
+	fd = open("/sys/fs/cgroup/cgroup.subtree_control", O_WRONLY);
+	if (fd < 0 || write(fd, "+memory", 7) < 0)
+		perror("guest: cgroup");
+	snprintf(path, sizeof(path), "/sys/fs/cgroup/%s", group);
+	mkdir(path, 0755);
+	strcat(path, "/cgroup.procs");
+	fd = open(path, O_WRONLY);
+	if (fd < 0 || write(fd, "0", 1) < 0)
+		perror("guest: cgroup");
+	return 0;
+}
+
+/* A RAM disk that nobody wrote to: it takes no memory, what is read of it is page cache. */
+static void fill(unsigned long mib)
+{
+	static char data[1 << 16];
+	int fd;
+
+	if (fork_within("files") != 0)
+		return;
+	fd = open("/brd.ko", O_RDONLY);
+	if (fd < 0 || syscall(SYS_finit_module, fd, "rd_nr=1 rd_size=262144", 0) < 0)
+		perror("guest: brd");
+	fd = open("/dev/ram0", O_RDONLY);
+	while (fd >= 0 && free_kib() > (long)mib * 1024 && read(fd, data, sizeof(data)) > 0)
+		;
+	for (;;)
+		pause();
+}
+
+static void start_agent(unsigned long mib)
+{
+	fill(mib);
+	if (fork_within("agent") != 0)
+		return;
+	execl("/ballast-agent", "ballast-agent", NULL);
+	perror("guest: ballast-agent");
+	_exit(1);
+}
+
 static void obey(const char *command)
 {
 	unsigned long mib;
 
 	if (sscanf(command, "hog %lu", &mib) == 1)
 		hog(mib);
+	else if (sscanf(command, "agent %lu", &mib) == 1)
+		start_agent(mib);
 	else if (!strcmp(command, "free"))
 		let_go();
 	else if (!strcmp(command, "off"))
