@@ -94,6 +94,21 @@ START_TEST(what_is_not_said_is_not_set)
 }
 END_TEST
 
+START_TEST(a_balloon_that_reports_free_pages_says_so)
+{
+	ck_assert_int_eq(parse_with("<devices><memballoon model='virtio' freePageReporting='on'/>"
+				    "</devices>"),
+		0);
+	ck_assert(info.reporting);
+	ck_assert_int_eq(parse_with("<devices><memballoon model='virtio' freePageReporting='off'/>"
+				    "</devices>"),
+		0);
+	ck_assert(!info.reporting);
+	ck_assert_int_eq(parse_with("<devices><memballoon model='virtio'/></devices>"), 0);
+	ck_assert(!info.reporting);
+}
+END_TEST
+
 START_TEST(a_balloon_of_no_model_is_none)
 {
 	ck_assert_int_eq(parse_with("<devices><memballoon model='none'/></devices>"), 0);
@@ -647,6 +662,7 @@ int main(void)
 	tcase_add_test(tc, a_description_is_read);
 	tcase_add_test(tc, what_is_not_said_is_not_set);
 	tcase_add_test(tc, a_balloon_of_no_model_is_none);
+	tcase_add_test(tc, a_balloon_that_reports_free_pages_says_so);
 	tcase_add_test(tc, memory_is_read_in_every_unit);
 	tcase_add_test(tc, unlimited_memtune_is_not_set);
 	tcase_add_test(tc, all_knobs_are_read);
