@@ -144,11 +144,15 @@ void core_agent_drop(struct core *core, struct core_vm *vm)
 /* What is to become free in the guest beyond what is, for the balloon to take; bytes. */
 static uint64_t to_free(const struct core_vm *vm, uint64_t target)
 {
-	uint64_t take, free = 0;
+	uint64_t take, free = 0, usage = core_vm_usage(vm), room;
 
 	if (!vm->actual_known || vm->actual <= target)
 		return 0;
-	take = vm->actual - target + core_bytes(vm->attrs.maximum) / ROOM_FRACTION;
+	/* A small ask does not cost the guest many times what it brings. */
+	room = core_bytes(vm->attrs.maximum) / ROOM_FRACTION;
+	if (usage != UINT64_MAX)
+		room = pages_min(room, pages_sub(usage, target));
+	take = vm->actual - target + room;
 	if (vm->agent.known & HV_AGENT_FREE)
 		free = vm->agent.free;
 	return pages_sub(take, free);

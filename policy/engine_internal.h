@@ -84,8 +84,9 @@ struct vm {
 	/* By vm_hold() only: */
 	uint64_t failed_until; /* asked no more than delivered before */
 	uint64_t contended_until;
-	uint64_t fed_until;	 /* not asked before */
-	uint64_t spared_until;	 /* fed for its agent's word: until then nothing of it is cold */
+	uint64_t fed_until;    /* not asked before */
+	uint64_t heeded_until; /* fed for its agent's word: not so again before */
+	uint64_t spared_until; /* its agent said that it lacks memory: until then nothing is cold */
 	uint64_t refused_until;	 /* a way back was refused: not tried before */
 	uint64_t released_until; /* let go by the operator: not asked before */
 	uint64_t gift_until;	 /* a gift not yet taken, until then: usage may grow to ... */
@@ -321,6 +322,9 @@ void give_feed(struct engine *e);
 void give_release(struct engine *e);
 void give_loosen(struct engine *e);
 void give_gifts(struct engine *e);
+/* Its agent's word, and not that of one in excess: nothing of it is taken for cold. */
+bool give_spares(const struct engine *e, const struct vm *vm);
+void give_heed(const struct engine *e, struct vm *vm); /* of a new sample */
 bool give_refilled(const struct engine *e, const struct vm *vm);
 uint64_t give_reserved(const struct engine *e, const struct vm *vm); /* gift not yet taken */
 

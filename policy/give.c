@@ -61,10 +61,22 @@ static uint64_t affordable(struct engine *e, uint64_t pages, uint64_t *ret_cold)
 	return pages_min(has, pages);
 }
 
-/* Its agent says so. */
+/* Its agent says so, or that it reads again what it lost. */
 static bool lacks(const struct vm *vm)
 {
-	return vm_knows(&vm->sample, VM_LACKS) && vm->sample.need;
+	return vm_knows(&vm->sample, VM_LACKS) &&
+	       (vm->sample.need || vm->sample.refaults >= REREADS);
+}
+
+void give_heed(const struct engine *e, struct vm *vm)
+{
+	if (lacks(vm))
+		vm_hold(vm, &vm->spared_until, e->now + e->config.hold_us);
+}
+
+bool give_spares(const struct engine *e, const struct vm *vm)
+{
+	return vm->held_until > e->now && vm->spared_until > e->now && !in_excess(e, vm);
 }
 
 /* As its balloon statistics show it. */
@@ -83,7 +95,7 @@ static uint64_t feed_wants(const struct engine *e, const struct vm *vm)
 {
 	uint64_t has = pages_max(vm->target, vm->set.usage), target;
 
-	if (!(suffers(vm) || (lacks(vm) && vm->spared_until <= e->now)) || !vm_capped(vm))
+	if (!(suffers(vm) || (lacks(vm) && vm->heeded_until <= e->now)) || !vm_capped(vm))
 		return 0;
 	if (!may_receive(e, vm) || in_excess(e, vm))
 		return 0;
@@ -101,9 +113,7 @@ static void feed(struct engine *e, struct vm *vm, uint64_t promised)
 		(struct engine_reason){
 			.type = ENGINE_FEED, .bound = vm->memcg->knobs.soft_limit });
 	vm->hold_until = e->now + e->config.hold_us;
-	/* Who only says so gives no cold memory for a while, but before others give active memory.
-	 */
-	vm_hold(vm, suffers(vm) ? &vm->fed_until : &vm->spared_until, e->now + e->config.hold_us);
+	vm_hold(vm, suffers(vm) ? &vm->fed_until : &vm->heeded_until, e->now + e->config.hold_us);
 	promise(e, vm, promised);
 	topology_refresh(e, vm);
 }
@@ -187,18 +197,10 @@ static bool under_max(const struct vm *vm)
  * cap stays near its usage, else it refills again and again, and each cut has all that was never
  * touched to inflate first. So for as long as it is cut again within a hold time.
  */
-/* It lacks memory, or reads again what it lost: its agent's word, and not that of one in excess. */
-static bool says_that_it_suffers(const struct engine *e, const struct vm *vm)
-{
-	bool rereads = vm_knows(&vm->sample, VM_LACKS) && vm->sample.refaults >= REREADS;
-
-	return (lacks(vm) || rereads) && !in_excess(e, vm);
-}
-
 bool give_refilled(const struct engine *e, const struct vm *vm)
 {
 	return e->now < vm->refill_until && (vm->refills || vm->set.usage >= vm->refill_at) &&
-	       !suffers(vm) && !says_that_it_suffers(e, vm);
+	       !suffers(vm) && !give_spares(e, vm);
 }
 
 static void watch_refill(const struct engine *e, struct vm *vm)

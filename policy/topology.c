@@ -49,8 +49,8 @@ bool topology_expects(const struct engine *e, const struct vm *vm)
 	return vm->held_until > e->now &&
 	       (vm->failed_until > e->now || vm->contended_until > e->now ||
 		       vm->refused_until > e->now || vm->fed_until > e->now ||
-		       vm->spared_until > e->now || vm->released_until > e->now ||
-		       give_reserved(e, vm));
+		       vm->spared_until > e->now || vm->heeded_until > e->now ||
+		       vm->released_until > e->now || give_reserved(e, vm));
 }
 
 void topology_free_vm(struct engine *e, struct vm *vm)
@@ -101,7 +101,7 @@ void topology_refresh(struct engine *e, struct vm *vm)
 	r->usage = pages_sub(set->usage, vm->owed);
 	r->resident = pages_gain(r->usage, set->resident, set->usage);
 	r->cold = pages_min(pages_sub(set->cold, vm->owed), r->usage);
-	if (vm->held_until > e->now && vm->spared_until > e->now)
+	if (give_spares(e, vm))
 		r->cold = 0;
 	doubted = pages_min(pages_sub(set->cold + set->doubted, vm->owed), r->usage);
 	r->doubted = (uint32_t)pages_sub(doubted, r->cold);
@@ -231,6 +231,7 @@ static int take_sample(struct engine *e, const struct vm_sample *sample)
 	ask_grew(e, vm, pages_sub(vm->set.usage, usage));
 	vm->swaps = balance_swaps(&before, sample);
 	vm->samples++;
+	give_heed(e, vm);
 	if (vm_knows(sample, VM_OVERHEAD)) {
 		e->overhead = e->overhead - vm->overhead + sample->overhead;
 		vm->overhead = sample->overhead;

@@ -79,18 +79,30 @@ START_TEST(target_waits_until_the_agent_has_freed_what_the_balloon_takes)
 	struct host_vm *vm = vm_with_agent(0);
 
 	vm->reads_nothing = true;
-	host_target(vm, 1, GIB - 256 * MIB);
+	host_target(vm, 1, GIB - 400 * MIB);
 	host_run(SECOND);
 	ck_assert_uint_eq(vm->calls[HV_RECLAIM], 1);
 	ck_assert_uint_eq(vm->calls[HV_TARGET], 0);
 	/* What is free already has not to be freed; a 64th is left to the guest. */
-	ck_assert_uint_eq(vm->last[HV_RECLAIM].bytes, 256 * MIB + 16 * MIB - 100 * MIB);
+	ck_assert_uint_eq(vm->last[HV_RECLAIM].bytes, 400 * MIB + 16 * MIB - 100 * MIB);
 	ck_assert(!vm->last[HV_RECLAIM].anon);
 	ck_assert(!vm->last[HV_RECLAIM].active);
-	host_freed(vm, 0, 172 * MIB);
+	host_freed(vm, 0, 316 * MIB);
 	host_run(100000);
 	ck_assert_uint_eq(vm->calls[HV_TARGET], 1);
-	ck_assert_uint_eq(vm->last[HV_TARGET].target, GIB - 256 * MIB);
+	ck_assert_uint_eq(vm->last[HV_TARGET].target, GIB - 400 * MIB);
+}
+END_TEST
+
+/* It brings 4 MiB: what is kept free beside it for the balloon is no more. */
+START_TEST(small_ask_costs_the_guest_no_more_than_twice_what_it_brings)
+{
+	struct host_vm *vm = vm_with_agent(0);
+
+	vm->reads_nothing = true;
+	host_target(vm, 1, 696 * MIB);
+	host_run(SECOND);
+	ck_assert_uint_eq(vm->last[HV_RECLAIM].bytes, GIB - 696 * MIB + 4 * MIB - 100 * MIB);
 }
 END_TEST
 
@@ -418,6 +430,7 @@ int main(void)
 	tcase_add_checked_fixture(tc, host_setup, host_teardown);
 	tcase_add_test(tc, report_reaches_the_engine_and_is_dropped_when_the_agent_is_silent);
 	tcase_add_test(tc, target_waits_until_the_agent_has_freed_what_the_balloon_takes);
+	tcase_add_test(tc, small_ask_costs_the_guest_no_more_than_twice_what_it_brings);
 	tcase_add_test(tc, what_is_free_already_is_taken_at_once);
 	tcase_add_test(tc, agent_that_does_not_answer_is_waited_for_once_and_then_left_alone);
 	tcase_add_test(tc, target_of_a_vm_without_agent_waits_for_nobody);

@@ -244,9 +244,9 @@ START_TEST(refaults_spare_a_guest_that_its_balloon_only_where_it_is_not_in_exces
 	}
 	world_tick(&w);
 	grow(80);
-	world_vm(&w, id)->refaults = MIB(5);
 	for (unsigned int i = 0; i < 30; i++) {
 		world_ticks(&w, 10);
+		world_vm(&w, id)->refaults = world_vm(&w, id)->told ? MIB(5) : 0;
 		world_vm(&w, id)->resident = world_vm(&w, id)->cache =
 			world_vm(&w, id)->lists.inactive_file = _i ? MIB(150) : MIB(400);
 	}

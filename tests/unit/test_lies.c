@@ -417,7 +417,7 @@ START_TEST(guest_that_calls_all_of_its_memory_active_gives_before_others_give_ac
 }
 END_TEST
 
-/* It says that it lacks memory: what it has that is cold is asked of it as of anyone. */
+/* It says that it lacks memory: what it has that is cold goes before what is active in others. */
 START_TEST(guest_that_claims_to_lack_memory_for_ever_gives_what_is_cold_in_it)
 {
 	struct reclaim_plan p;
@@ -430,7 +430,33 @@ START_TEST(guest_that_claims_to_lack_memory_for_ever_gives_what_is_cold_in_it)
 	ck_assert_int_eq(engine_plan(w.engine, MEMCG_ROOT_ID, MIB(40), &p), 0);
 	ck_assert_uint_eq(p.nr, 1);
 	ck_assert_uint_eq(p.shares[0].memcg->id, 2);
-	ck_assert_uint_eq(p.shares[0].step, 3);
+	ck_assert(p.shares[0].doubted);
+	world_close(&w);
+}
+END_TEST
+
+/* What it reads again is not cold, for a hold time; in excess nobody listens. */
+START_TEST(guest_that_reads_again_what_it_lost_is_spared_while_others_have_cold_memory)
+{
+	const struct memcg_knobs limit = soft(MIB(100));
+	struct reclaim_plan p;
+
+	two();
+	attrs_of_2(true, false);
+	world_vm(&w, 2)->lists = (struct vm_lists){ .inactive_file = MIB(320) };
+	world_vm(&w, 3)->cache = MIB(320); /* an eighth of it is cold */
+	world_vm(&w, 2)->refaults = MIB(5);
+	if (_i)
+		world_knobs(&w, 2, &limit);
+	world_ticks(&w, 20);
+	world_vm(&w, 2)->refaults = 0;
+	world_ticks(&w, 20);
+	ck_assert_int_eq(engine_plan(w.engine, MEMCG_ROOT_ID, MIB(30), &p), 0);
+	ck_assert_uint_eq(p.shares[0].memcg->id, _i ? 2 : 3);
+	ck_assert_uint_eq(p.nr, 1);
+	world_ticks(&w, 100);
+	ck_assert_int_eq(engine_plan(w.engine, MEMCG_ROOT_ID, MIB(30), &p), 0);
+	ck_assert_uint_eq(p.nr, _i ? 1 : 2);
 	world_close(&w);
 }
 END_TEST
@@ -469,6 +495,8 @@ int main(void)
 		guest_that_calls_all_of_its_memory_active_gives_before_others_give_active_memory, 0,
 		2);
 	tcase_add_test(tc, guest_that_claims_to_lack_memory_for_ever_gives_what_is_cold_in_it);
+	tcase_add_loop_test(tc,
+		guest_that_reads_again_what_it_lost_is_spared_while_others_have_cold_memory, 0, 2);
 	tcase_add_test(tc, nobody_gives_active_memory_because_a_guest_says_that_it_lacks_some);
 	suite_add_tcase(suite, tc);
 	return suite_run(suite);
