@@ -10,6 +10,7 @@
 #define SECOND UINT64_C(1000000)
 
 _Static_assert(HV_AGENT_TEXT == PROTOCOL_TEXT, "texts are copied as they are");
+_Static_assert(HV_AGENT_GROUPS == PROTOCOL_GROUPS, "all that are told are kept");
 
 size_t agent_channel_open(struct agent_channel *ch, char *text)
 {
@@ -89,6 +90,21 @@ static void take_hello(struct agent_channel *ch, const struct protocol_message *
 	ch->changed = true;
 }
 
+static void take_groups(struct hv_agent *a, const struct protocol_message *m)
+{
+	a->nr_groups = m->nr_groups;
+	for (unsigned int i = 0; i < m->nr_groups; i++) {
+		const struct protocol_group *g = &m->groups[i];
+		struct hv_agent_group *to = &a->groups[i];
+
+		memcpy(to->name, g->name, sizeof(to->name));
+		to->active = g->active;
+		to->inactive = g->inactive;
+		to->refaults = g->refaults;
+		to->psi = g->psi;
+	}
+}
+
 static void take_report(struct agent_channel *ch, const struct protocol_message *m)
 {
 	struct hv_agent *a = &ch->agent;
@@ -126,6 +142,7 @@ static void take_report(struct agent_channel *ch, const struct protocol_message 
 	a->swapins = m->swapins;
 	a->psi_some = m->psi_some;
 	a->psi_full = m->psi_full;
+	take_groups(a, m);
 	ch->changed = true;
 }
 

@@ -148,7 +148,7 @@ struct core_vm {
 	enum hv_manage manage;
 	const char *soft_source;  /* static */
 	struct core_group *group; /* referenced; NULL before the first */
-	bool balloon;
+	bool balloon, reporting;
 	unsigned int kinds;  /* enum hv_kind */
 	uint64_t over_since; /* actual is over the maximum; 0: it is not */
 	bool said_over;
@@ -175,8 +175,10 @@ struct core_vm {
 	bool said_agent_fault;
 	struct {
 		bool active, wanted; /* in core->held; the agent is still to be asked */
+		bool inside;	     /* there is no target that waits: it is the agent's alone */
 		bool anon, actively;
 		uint64_t token, deadline, bytes;
+		uint64_t more; /* inside: to be asked beside that when it has answered */
 		uint64_t seq, target, ceiling;
 	} held;
 	struct core_vm *held_prev, *held_next;
@@ -380,8 +382,9 @@ void core_agent_event(
 	struct core *core, struct core_vm *vm, uint64_t now, const struct hv_agent *agent);
 /* What of the VM's attributes is its agent's word. */
 void core_agent_attrs(struct core_vm *vm, uint64_t now);
-void core_agent_sample(
-	const struct core *core, const struct core_vm *vm, uint64_t now, struct vm_sample *sample);
+void core_agent_sample(const struct core_vm *vm, uint64_t now, struct vm_sample *sample);
+/* What is asked of the agent alone: reason.inside. */
+void core_agent_inside(struct core *core, struct core_vm *vm, const struct engine_action *action);
 /* True: the target waits until the agent has freed what it takes. */
 bool core_agent_hold(struct core *core, struct core_vm *vm, const struct engine_action *action);
 void core_agent_drop(struct core *core, struct core_vm *vm);
@@ -439,8 +442,6 @@ void core_vm_assess(struct core *core, struct core_vm *vm, uint64_t now);
 enum engine_vm_state core_vm_state(const struct core *core, const struct core_vm *vm, uint64_t now);
 /* Bits 1 << state: all that apply. */
 uint32_t core_vm_states(const struct core *core, const struct core_vm *vm, uint64_t now);
-/* All of an agent's lists, or nothing of it. */
-void core_put_lists(struct vm_sample *sample, const struct hv_lists *lists);
 void core_vm_sample(const struct core *core, const struct core_vm *vm, uint64_t now,
 	struct vm_sample *ret_sample);
 bool core_same_knobs(const struct memcg_knobs *a, const struct memcg_knobs *b);

@@ -74,7 +74,15 @@ void core_say_action(
 	const char *from = SIZE(reason->from ? reason->from : reason->actual);
 	const char *name = engine_reason_name(reason->type);
 
-	if (reason->step > 0)
+	if (reason->inside && reason->to < reason->from)
+		core_say_as(core, CORE_LOG_INFO, vm, MESSAGE_TARGET, name,
+			"its agent is to free %s: %s in step %u for %s, which needs %s",
+			SIZE(reason->from - reason->to), name, reason->step,
+			name_of(core, reason->root), SIZE(reason->need));
+	else if (reason->inside)
+		core_say_as(core, CORE_LOG_INFO, vm, MESSAGE_TARGET, name,
+			"its agent need not free %s: %s", SIZE(reason->to - reason->from), name);
+	else if (reason->step > 0)
 		core_say_as(core, CORE_LOG_INFO, vm, MESSAGE_TARGET, name,
 			"target %s -> %s: %s in step %u for %s, which needs %s", from,
 			SIZE(action->target), name, reason->step, name_of(core, reason->root),
@@ -157,6 +165,12 @@ static void say_of_vm(struct core *core, const struct engine_event *event)
 			SIZE(b), SIZE(event->a));
 		break;
 	case ENGINE_EVENT_ASK_FAILED:
+		if (vm->held.inside) {
+			core_say_as(core, CORE_LOG_INFO, vm, MESSAGE_ASK_FAILED, NULL,
+				"its agent gave the host only %s of %s: its balloon is asked",
+				SIZE(b), SIZE(event->a));
+			break;
+		}
 		core_say_as(core, vm->said_failed ? CORE_LOG_DEBUG : CORE_LOG_WARNING, vm,
 			MESSAGE_ASK_FAILED, NULL,
 			"gave only %s of %s before its deadline; it is asked for less, and later",

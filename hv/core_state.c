@@ -138,20 +138,6 @@ static uint64_t less_grown(const struct core_vm *vm, uint64_t bytes)
 	return bytes > grown ? bytes - grown : 0;
 }
 
-void core_put_lists(struct vm_sample *sample, const struct hv_lists *lists)
-{
-	struct vm_lists pages;
-
-	if (!core_pages_down(lists->active_anon, &pages.active_anon) ||
-		!core_pages_down(lists->inactive_anon, &pages.inactive_anon) ||
-		!core_pages_down(lists->active_file, &pages.active_file) ||
-		!core_pages_down(lists->inactive_file, &pages.inactive_file) ||
-		!core_pages_down(lists->swap_free, &pages.swap_free))
-		return;
-	sample->known |= VM_LISTS;
-	sample->lists = pages;
-}
-
 static void put_stats(struct vm_sample *sample, const struct core_vm *vm)
 {
 	const struct hv_stats *stats = &vm->stats;
@@ -168,8 +154,6 @@ static void put_stats(struct vm_sample *sample, const struct core_vm *vm)
 			&sample->disk_caches);
 	if (stats->known & HV_STAT_SWAP_IN)
 		put(sample, VM_SWAP_IN, core_pages_down, stats->swap_in, &sample->swap_in);
-	if (stats->known & HV_STAT_LISTS)
-		core_put_lists(sample, &stats->lists);
 }
 
 /* No balloon leaves more than there is, whatever is said; and none leaves nothing. */
@@ -191,7 +175,7 @@ void core_vm_sample(const struct core *core, const struct core_vm *vm, uint64_t 
 		put_process(&sample, &vm->process);
 	if (vm->has_stats)
 		put_stats(&sample, vm);
-	core_agent_sample(core, vm, now, &sample);
+	core_agent_sample(vm, now, &sample);
 
 	/* A figure counts as read after a target only where all figures are. */
 	sample.applied_seq = vm->stats_seq;
@@ -214,7 +198,8 @@ bool core_same_sample(const struct vm_sample *a, const struct vm_sample *b)
 	       a->overhead == b->overhead && a->stats_actual == b->stats_actual &&
 	       a->unused == b->unused && a->usable == b->usable &&
 	       a->disk_caches == b->disk_caches && a->swap_in == b->swap_in &&
-	       same_lists(&a->lists, &b->lists) && a->applied_seq == b->applied_seq;
+	       same_lists(&a->lists, &b->lists) && a->need == b->need &&
+	       a->refaults == b->refaults && a->applied_seq == b->applied_seq;
 }
 
 bool core_same_knobs(const struct memcg_knobs *a, const struct memcg_knobs *b)
@@ -227,8 +212,9 @@ bool core_same_knobs(const struct memcg_knobs *a, const struct memcg_knobs *b)
 bool core_same_attrs(const struct engine_vm_attrs *a, const struct engine_vm_attrs *b)
 {
 	return a->maximum == b->maximum && a->act == b->act && a->guest_swap == b->guest_swap &&
-	       a->agent == b->agent && a->trust == b->trust && a->agent_floor == b->agent_floor &&
-	       a->paused == b->paused && a->max_rate == b->max_rate;
+	       a->agent == b->agent && a->trust == b->trust && a->reports == b->reports &&
+	       a->agent_floor == b->agent_floor && a->paused == b->paused &&
+	       a->max_rate == b->max_rate;
 }
 
 /* The engine was told all that is known. */

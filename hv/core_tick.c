@@ -483,6 +483,10 @@ static void take_action(struct core *core, const struct engine_action *action)
 		return;
 	core_say_action(core, vm, action);
 	vm->job = action->reason.job;
+	if (action->reason.inside) {
+		core_agent_inside(core, vm, action);
+		return;
+	}
 	if (core_agent_hold(core, vm, action))
 		return;
 	lane_want_target(

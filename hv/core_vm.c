@@ -560,6 +560,7 @@ static int take_info(
 	vm->manage = resolved.manage;
 	vm->soft_source = resolved.soft_source;
 	vm->balloon = info->balloon;
+	vm->reporting = info->balloon && info->reporting;
 	vm->period_s = info->stats_period_s;
 	vm->has_info = true;
 	vm->info_failing = false;

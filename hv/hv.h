@@ -134,6 +134,7 @@ struct hv_info {
 	uint64_t ceiling;   /* recorded by an earlier ballast; 0: none */
 	char *agent;	    /* the socket behind which its agent's port is; NULL: it has none */
 	bool balloon;	    /* has a balloon device */
+	bool reporting;	    /* which tells the host what is free in the guest: the host has it */
 	unsigned int kinds; /* enum hv_kind */
 	uint64_t stats_period_s;  /* 0: the statistics are switched off */
 	struct hv_knobs metadata; /* ballast's own element */
@@ -154,7 +155,6 @@ enum hv_stat {
 	HV_STAT_DISK_CACHES = 1u << 3,
 	HV_STAT_SWAP_IN = 1u << 4,
 	HV_STAT_LAST_UPDATE = 1u << 5,
-	HV_STAT_LISTS = 1u << 6, /* an agent in the guest reports, and this is its newest report */
 };
 
 /* What an agent tells of its guest's lists, bytes. */
@@ -175,7 +175,16 @@ enum hv_agent_figure {
 	HV_AGENT_COLD = 1u << 6,   /* lists have what is cold as inactive, and nothing else */
 };
 
-#define HV_AGENT_TEXT 48
+#define HV_AGENT_TEXT	48
+#define HV_AGENT_GROUPS 8
+
+/* Of a group in the guest: its busiest are told. */
+struct hv_agent_group {
+	char name[HV_AGENT_TEXT]; /* printable ASCII */
+	uint64_t active, inactive;
+	uint64_t refaults; /* bytes a second */
+	uint64_t psi;	   /* thousandths of the time that some task waited for memory */
+};
 
 /* What is known of the agent in a guest: the guest's own word, all of it. */
 struct hv_agent {
@@ -191,6 +200,8 @@ struct hv_agent {
 	char software[HV_AGENT_TEXT];	  /* printable ASCII */
 	uint64_t faults;		  /* messages that were refused, and floods */
 	char fault[HV_AGENT_TEXT];	  /* the last of them; "": none */
+	unsigned int nr_groups;
+	struct hv_agent_group groups[HV_AGENT_GROUPS]; /* of its newest report */
 };
 
 struct hv_stats {
@@ -199,8 +210,7 @@ struct hv_stats {
 	uint64_t swap_in;     /* bytes since the guest's boot */
 	uint64_t last_update; /* the guest's last answer, seconds of any clock: only its moving
 				 counts */
-	struct hv_lists lists;
-	bool job_known; /* whether and which job runs was told */
+	bool job_known;	      /* whether and which job runs was told */
 	enum hv_job job;
 };
 

@@ -137,6 +137,7 @@ static const struct record_field attrs_fields[] = {
 	BOOL(engine_vm_attrs, guest_swap),
 	BOOL(engine_vm_attrs, agent),
 	BOOL(engine_vm_attrs, trust),
+	BOOL(engine_vm_attrs, reports),
 	BOOL(engine_vm_attrs, paused),
 	PAGES(engine_vm_attrs, max_rate),
 	PAGES(engine_vm_attrs, agent_floor),
@@ -201,7 +202,7 @@ static const struct record_struct record_lists = STRUCT(vm_lists, lists_fields);
 
 static const struct record_field sample_fields[] = {
 	COUNT(vm_sample, id),
-	UINT(vm_sample, known, (VM_LISTS << 1) - 1),
+	UINT(vm_sample, known, (VM_LACKS << 1) - 1),
 	BOOL(vm_sample, stale),
 	HOST(vm_sample, actual),
 	HOST(vm_sample, resident),
@@ -214,6 +215,8 @@ static const struct record_field sample_fields[] = {
 	PAGES(vm_sample, swap_in),
 	COUNT(vm_sample, applied_seq),
 	INNER(vm_sample, lists, record_lists),
+	PAGES(vm_sample, need),
+	PAGES(vm_sample, refaults),
 };
 const struct record_struct record_sample = STRUCT(vm_sample, sample_fields);
 
@@ -276,6 +279,7 @@ static const struct record_field reason_fields[] = {
 	COUNT(engine_reason, from),
 	COUNT(engine_reason, to),
 	COUNT(engine_reason, waiting),
+	BOOL(engine_reason, inside),
 };
 static const struct record_struct record_reason = STRUCT(engine_reason, reason_fields);
 

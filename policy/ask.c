@@ -290,10 +290,39 @@ uint64_t ask_in_time(const struct engine *e, const struct vm *vm)
 	return pages_mul_div(ask_speed(e, vm), e->config.ask_deadline_us, SECOND);
 }
 
+bool ask_goes_inside(const struct engine *e, const struct vm *vm)
+{
+	if (vm->ask_on)
+		return vm->ask.inside;
+	/* One that refills at once, and one that is capped already, has its balloon for that. */
+	return vm->attrs.reports && e->now >= vm->outside_until && !vm_capped(vm) &&
+	       !give_refilled(e, vm);
+}
+
+static void begin(struct engine *e, struct vm *vm)
+{
+	bool inside = ask_goes_inside(e, vm);
+	uint64_t moves = inside ? vm->set.usage : vm->set.actual;
+
+	vm->ask_on = true;
+	vm->ask = (struct ask){ .since = e->now,
+		.actual = moves,
+		.eased_at = moves,
+		.moved = e->now,
+		.moved_to = moves,
+		.inside = inside };
+	vm->ask.from = vm->ask.goal = vm->set.usage;
+	vm->ask.beside = vm->set.cost - vm->set.usage;
+	vm->out = 0;
+	vm->asks++;
+	vm->refills = give_refilled(e, vm);
+}
+
 /* Tells the VM as much of its share as its pace allows. */
 static void promote(struct engine *e, struct vm *vm)
 {
 	struct ask *ask = &vm->ask;
+	struct engine_reason why = vm->why;
 	uint64_t size = vm->ask_on ? ask->from - ask->goal : 0;
 	uint64_t pages = pages_min(vm->waiting, pages_sub(max_step(e), size)), way;
 
@@ -306,19 +335,10 @@ static void promote(struct engine *e, struct vm *vm)
 		return;
 	if (vm->ask_on && pages < size / EXTEND_FRACTION && pages < MIB_TO_PAGES(16))
 		return;
-	if (!vm->ask_on) {
-		vm->ask_on = true;
-		*ask = (struct ask){ .since = e->now,
-			.actual = vm->set.actual,
-			.eased_at = vm->set.actual,
-			.moved = e->now,
-			.moved_to = vm->set.actual };
-		ask->from = ask->goal = vm->set.usage;
-		ask->beside = vm->set.cost - vm->set.usage;
-		vm->out = 0;
-		vm->asks++;
-		vm->refills = give_refilled(e, vm);
-	}
+	if (!vm->ask_on)
+		begin(e, vm);
+	why.inside = ask->inside;
+	why.from = settle_from(vm); /* of what is asked inside */
 	ask->goal = settle_from(vm) - pages;
 	vm->out = settle_outstanding(vm);
 	vm->waiting -= pages;
@@ -331,7 +351,7 @@ static void promote(struct engine *e, struct vm *vm)
 	ask->root = vm->why.root;
 	ask->job = vm->why.job;
 	ask->step = vm->why.step;
-	engine_act(e, vm, ask->goal, vm->why);
+	engine_act(e, vm, ask->goal, why);
 	ask->seq = vm->seq;
 }
 

@@ -256,7 +256,8 @@ void engine_act(struct engine *e, struct vm *vm, uint64_t target, struct engine_
 	r.growth = e->growth.rate;
 	r.usage = vm->set.usage;
 	r.actual = vm->set.actual;
-	r.from = vm->target ? vm->target : vm->set.actual;
+	if (!r.inside)
+		r.from = vm->target ? vm->target : vm->set.actual;
 	r.to = target;
 	r.waiting = vm->waiting;
 	*a = (struct engine_action){
@@ -267,11 +268,12 @@ void engine_act(struct engine *e, struct vm *vm, uint64_t target, struct engine_
 		.reason = r,
 	};
 	vm->reasons[vm->nr_reasons++ % ENGINE_REASONS] = r;
-
+	topology_busy(e, vm);
+	if (r.inside)
+		return;
 	vm->lowest = vm->touched ? pages_min(vm->lowest, target) : target;
 	vm->touched = true;
 	vm->target = target;
-	topology_busy(e, vm);
 }
 
 void engine_forget(struct engine *e, const struct vm *vm)
@@ -421,6 +423,7 @@ static bool waits_held(struct engine *e, const struct vm *vm)
 {
 	return waits_until(e, vm->failed_until) | waits_until(e, vm->contended_until) |
 	       waits_until(e, vm->refused_until) | waits_until(e, vm->fed_until) |
+	       waits_until(e, vm->spared_until) | waits_until(e, vm->heeded_until) |
 	       waits_until(e, vm->released_until) |
 	       waits_until(e, give_reserved(e, vm) ? vm->gift_until : 0);
 }

@@ -89,6 +89,11 @@ struct engine_vm_attrs {
 	bool act;	  /* manage = act for this VM */
 	bool guest_swap;
 	bool agent, trust;
+	/*
+	 * Its agent frees what it is told, and what is free in it is the host's by itself (free
+	 * page reporting): it is asked inside, and its balloon is left as it is.
+	 */
+	bool reports;
 	bool paused;	   /* by the operator: not asked; what it has coming it gets */
 	uint64_t max_rate; /* pages a second that it is asked; 0: any */
 	uint64_t agent_floor;
@@ -188,11 +193,16 @@ struct engine_reason {
 	uint64_t usage, actual, from; /* of the VM; from: the target before */
 	uint64_t to;		      /* the new target */
 	uint64_t waiting;	      /* of its share, kept back for pace */
+	/*
+	 * It is its agent's, and no target: of a usage of from it is to leave to, where that is
+	 * less, by freeing the difference; else what was asked of it so is over.
+	 */
+	bool inside;
 };
 
 struct engine_action {
 	uint64_t id, seq;
-	uint64_t target;  /* pages */
+	uint64_t target;  /* pages; where its reason is inside, a usage */
 	uint64_t ceiling; /* pages: recorded with the VM before the target is set */
 	struct engine_reason reason;
 };

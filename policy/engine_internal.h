@@ -26,6 +26,8 @@ struct ask {
 	uint64_t eased_at;  /* actual when its deadline was last put off; at first, when it began */
 	uint64_t root, job; /* whose need it serves */
 	unsigned int step;
+	/* Asked of its agent: what moves is its usage, which stands for actual in the above. */
+	bool inside;
 };
 
 /* What a rate leaves to be asked: a second's worth at most. */
@@ -82,7 +84,9 @@ struct vm {
 	/* By vm_hold() only: */
 	uint64_t failed_until; /* asked no more than delivered before */
 	uint64_t contended_until;
-	uint64_t fed_until;	 /* not asked before */
+	uint64_t fed_until;    /* not asked before */
+	uint64_t heeded_until; /* fed for its agent's word: not so again before */
+	uint64_t spared_until; /* its agent said that it lacks memory: until then nothing is cold */
 	uint64_t refused_until;	 /* a way back was refused: not tried before */
 	uint64_t released_until; /* let go by the operator: not asked before */
 	uint64_t gift_until;	 /* a gift not yet taken, until then: usage may grow to ... */
@@ -90,6 +94,9 @@ struct vm {
 	/* After a cut its cap was lifted: at refill_at before refill_until it has refilled. */
 	uint64_t refill_at, refill_until;
 	bool refills; /* it had when it was asked the last time */
+	/* What it was asked inside did not come: until then by its balloon. */
+	uint64_t outside_until;
+	unsigned int outside; /* so often, in a row */
 
 	uint64_t seq;	 /* of the newest target */
 	uint64_t lowest; /* the lowest target since actual last rested */
@@ -285,7 +292,8 @@ void topology_reassess(struct engine *e, struct memcg *m);
 /* settle.c: what became of what was asked. */
 void settle_vm(struct engine *e, struct vm *vm);
 /* The ask leads to no less than goal, from now on; told with reason r. */
-void settle_raise(struct engine *e, struct vm *vm, uint64_t goal, const struct engine_reason *r);
+void settle_raise(
+	struct engine *e, struct vm *vm, uint64_t goal, const struct engine_reason *reason);
 void settle_result(struct engine *e, struct vm *vm, const struct engine_result *result);
 /* Ends whatever runs and forgets what waits; told to the VM as target, 0: not told. */
 void settle_cancel(struct engine *e, struct vm *vm, uint64_t target);
@@ -297,6 +305,8 @@ uint64_t settle_gain(const struct vm *vm, uint64_t pages); /* for the host, by p
 
 /* ask.c: needs, shares and their pace. */
 void ask_all(struct engine *e);
+/* The next that it is asked for goes to its agent, and its balloon is left as it is. */
+bool ask_goes_inside(const struct engine *e, const struct vm *vm);
 int ask_request(struct engine *e, const struct engine_request *request);
 /* Pages that the VM cannot bring in time are not asked of it: only below wm_min is there a limit.
  */
@@ -312,6 +322,9 @@ void give_feed(struct engine *e);
 void give_release(struct engine *e);
 void give_loosen(struct engine *e);
 void give_gifts(struct engine *e);
+/* Its agent's word, and not that of one in excess: nothing of it is taken for cold. */
+bool give_spares(const struct engine *e, const struct vm *vm);
+void give_heed(const struct engine *e, struct vm *vm); /* of a new sample */
 bool give_refilled(const struct engine *e, const struct vm *vm);
 uint64_t give_reserved(const struct engine *e, const struct vm *vm); /* gift not yet taken */
 

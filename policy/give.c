@@ -4,6 +4,9 @@
 
 #include "policy/engine_internal.h"
 
+/* What is read again a second is more than a trickle from here on: 1 MiB. */
+#define REREADS MIB_TO_PAGES(1)
+
 uint64_t give_reserved(const struct engine *e, const struct vm *vm)
 {
 	return vm->held_until > e->now && vm->gift_until > e->now
@@ -35,20 +38,51 @@ static void promise(struct engine *e, struct vm *vm, uint64_t pages)
 /*
  * Of so much more for all that are fed, what the pool has above wm_high and, where that is not
  * enough, what those in excess give. Nobody else is cut for what may never be touched. One plan,
- * however many are fed.
+ * however many are fed. *ret_cold: what of it costs nobody active memory.
  */
-static uint64_t affordable(struct engine *e, uint64_t pages)
+static uint64_t affordable(struct engine *e, uint64_t pages, uint64_t *ret_cold)
 {
 	struct reclaim_plan plan = { .shares = e->shares, .nr_max = e->max_vms * RECLAIM_SHARES };
 	int64_t spare = e->free - (int64_t)e->gifts - (int64_t)e->wm_high;
-	uint64_t has = spare > 0 ? (uint64_t)spare : 0;
+	uint64_t has = spare > 0 ? (uint64_t)spare : 0, cold = has;
 
-	if (has >= pages)
+	if (has >= pages) {
+		*ret_cold = pages;
 		return pages;
+	}
 	reclaim(e->tree->root, pages - has, e->config.granule, false, &plan);
-	for (size_t i = 0; i < plan.nr && plan.shares[i].step <= 2; i++)
+	for (size_t i = 0; i < plan.nr && plan.shares[i].step <= 2; i++) {
 		has += plan.shares[i].gain;
+		if (plan.shares[i].step == 1)
+			cold += plan.shares[i].gain;
+	}
+	/* What the pool itself lacks takes what is cold first. */
+	*ret_cold = spare < 0 ? pages_sub(cold, (uint64_t)-spare) : pages_min(cold, pages);
 	return pages_min(has, pages);
+}
+
+/* Its agent says so, or that it reads again what it lost. */
+static bool lacks(const struct vm *vm)
+{
+	return vm_knows(&vm->sample, VM_LACKS) &&
+	       (vm->sample.need || vm->sample.refaults >= REREADS);
+}
+
+void give_heed(const struct engine *e, struct vm *vm)
+{
+	if (lacks(vm))
+		vm_hold(vm, &vm->spared_until, e->now + e->config.hold_us);
+}
+
+bool give_spares(const struct engine *e, const struct vm *vm)
+{
+	return vm->held_until > e->now && vm->spared_until > e->now && !in_excess(e, vm);
+}
+
+/* As its balloon statistics show it. */
+static bool suffers(const struct vm *vm)
+{
+	return vm->set.little_available || vm->swaps;
 }
 
 static uint64_t fed_target(const struct vm *vm)
@@ -61,7 +95,7 @@ static uint64_t feed_wants(const struct engine *e, const struct vm *vm)
 {
 	uint64_t has = pages_max(vm->target, vm->set.usage), target;
 
-	if (!(vm->set.little_available || vm->swaps) || !vm_capped(vm))
+	if (!(suffers(vm) || (lacks(vm) && vm->heeded_until <= e->now)) || !vm_capped(vm))
 		return 0;
 	if (!may_receive(e, vm) || in_excess(e, vm))
 		return 0;
@@ -79,7 +113,7 @@ static void feed(struct engine *e, struct vm *vm, uint64_t promised)
 		(struct engine_reason){
 			.type = ENGINE_FEED, .bound = vm->memcg->knobs.soft_limit });
 	vm->hold_until = e->now + e->config.hold_us;
-	vm_hold(vm, &vm->fed_until, e->now + e->config.hold_us);
+	vm_hold(vm, suffers(vm) ? &vm->fed_until : &vm->heeded_until, e->now + e->config.hold_us);
 	promise(e, vm, promised);
 	topology_refresh(e, vm);
 }
@@ -107,9 +141,27 @@ void give_release(struct engine *e)
 	}
 }
 
+/*
+ * Of the nr who want more, those who suffer, or those of whom only their agents say so, with at
+ * most so much for all. Returns what they got.
+ */
+static uint64_t feed_those(struct engine *e, size_t nr, bool that_suffer, uint64_t has)
+{
+	uint64_t given = 0, part;
+
+	for (size_t i = 0; i < nr; i++) {
+		if (suffers(e->gift_vms[i]) != that_suffer)
+			continue;
+		part = pages_min(e->gift[i].demand, has - given);
+		given += part;
+		feed(e, e->gift_vms[i], part);
+	}
+	return given;
+}
+
 void give_feed(struct engine *e)
 {
-	uint64_t wants = 0, has, part;
+	uint64_t wants = 0, has, cold;
 	size_t nr = 0;
 
 	for (struct vm *vm = busy_first(e); vm; vm = busy_next(e, vm)) {
@@ -124,12 +176,11 @@ void give_feed(struct engine *e)
 	if (!wants)
 		return;
 	/* Deflated pages cost nothing until they are touched; else they are gone at once. */
-	has = e->config.loosens && e->pool.known ? affordable(e, wants) : wants;
-	for (size_t i = 0; i < nr; i++) {
-		part = pages_min(e->gift[i].demand, has);
-		has -= part;
-		feed(e, e->gift_vms[i], part);
-	}
+	has = cold = wants;
+	if (e->config.loosens && e->pool.known)
+		has = affordable(e, wants, &cold);
+	/* For an agent's word alone nobody gives what is active. */
+	feed_those(e, nr, false, pages_sub(cold, feed_those(e, nr, true, has)));
 }
 
 /* Whether a group above the VM, or the VM, is over its max: then no cap is lifted. */
@@ -149,7 +200,7 @@ static bool under_max(const struct vm *vm)
 bool give_refilled(const struct engine *e, const struct vm *vm)
 {
 	return e->now < vm->refill_until && (vm->refills || vm->set.usage >= vm->refill_at) &&
-	       !vm->set.little_available && !vm->swaps;
+	       !suffers(vm) && !give_spares(e, vm);
 }
 
 static void watch_refill(const struct engine *e, struct vm *vm)

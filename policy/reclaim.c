@@ -49,6 +49,7 @@ struct phase {
 	unsigned int step; /* 1 to 4 */
 	bool soft;	   /* only what excess asks for */
 	bool active;	   /* active memory too, not only cold */
+	bool doubted;	   /* only what is active by a guest's own word */
 	bool below_low;
 	enum { ANYBODY, WITHOUT_LIMIT, UNDER_LIMIT } who;
 	bool swapped; /* the partly swapped, else the fully resident */
@@ -56,9 +57,11 @@ struct phase {
 
 static const struct phase phases[] = {
 	{ .step = 1, .soft = true },
+	{ .step = 2, .soft = true, .doubted = true },
 	{ .step = 2, .soft = true, .active = true },
 	{ .step = 3, .who = WITHOUT_LIMIT },
 	{ .step = 3, .who = UNDER_LIMIT },
+	{ .step = 4, .doubted = true },
 	{ .step = 4, .active = true },
 	{ .step = 4, .active = true, .below_low = true },
 };
@@ -72,6 +75,7 @@ struct walk {
 	struct memcg_visit *visits; /* of this round; the root's is the first */
 	size_t nr;
 	bool swapped_seen;	 /* somebody partly swapped was passed over */
+	bool doubted_seen;	 /* of somebody only its own word says what is active */
 	size_t first;		 /* share of the phase */
 	uint64_t need, capacity; /* of the phase, for the reasons */
 };
@@ -109,7 +113,7 @@ static uint64_t capacity_of(const struct walk *w, const struct memcg *m)
 	uint64_t most = pages_sub(vm->usage, keep_of(w, m));
 
 	if (!w->phase.active)
-		most = pages_min(most, vm->cold);
+		most = pages_min(most, vm->cold + (w->phase.doubted ? vm->doubted : 0));
 	most = pages_min(most, vm->at_most);
 	return pages_round_down(pages_sub(most, m->plan.taken), w->granule);
 }
@@ -133,6 +137,9 @@ static void gather_vm(struct walk *w, struct memcg_visit *v)
 		if (limited != (w->phase.who == UNDER_LIMIT))
 			return;
 	}
+	w->doubted_seen |= vm->doubted > 0;
+	if (w->phase.doubted && !vm->doubted)
+		return;
 	if ((vm->resident < vm->usage) != w->phase.swapped) {
 		w->swapped_seen |= !w->phase.swapped;
 		return;
@@ -248,6 +255,7 @@ static struct reclaim_share *share_of(struct walk *w, const struct memcg_visit *
 	*s = (struct reclaim_share){
 		.memcg = m,
 		.step = w->phase.step,
+		.doubted = w->phase.doubted,
 		.below_low = w->phase.below_low,
 		.cap = v->capacity,
 		.step_need = w->need,
@@ -605,6 +613,8 @@ void reclaim(
 		/* Nobody in excess: the soft steps are not started. */
 		if (phases[i].soft &&
 			(root->tree->no_soft_pass || (!root->excess && !root->nr_excess)))
+			continue;
+		if (phases[i].doubted && !w.doubted_seen)
 			continue;
 		w.swapped_seen = false;
 		run(&w, &phases[i], false);

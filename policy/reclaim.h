@@ -8,6 +8,8 @@
  *   step 3  all        cold, above low              those without any limit first
  *   step 4  all        active too, above low; then below low
  *
+ * What is active only by a guest's own word goes first in steps 2 and 4: before that of others.
+ *
  * In excess: the VM or an ancestor, up to and including root, is over its soft limit. An
  * ancestor's excess is one budget for all below it: first the excess of those below is taken, each
  * up to its own; what remains of the budget may be taken from the others below it, in the same
@@ -57,6 +59,7 @@ const char *reclaim_hold_name(enum reclaim_hold hold);
 /* What reclaim reads of a VM; the engine fills it before a plan. Pages of the VM's usage. */
 struct reclaim_vm {
 	enum reclaim_hold hold; /* not NONE: it is not asked */
+	uint32_t doubted;	/* beside cold: active by its agent's word alone */
 	uint64_t usage;		/* less what it was asked for and has not given */
 	uint64_t resident;	/* <= usage: what of it can be gained */
 	uint64_t cold;		/* <= usage */
@@ -65,13 +68,14 @@ struct reclaim_vm {
 	uint64_t slack;		/* actual - usage: to be inflated before anything is gained */
 };
 
-/* A VM has one share at most in steps 1 to 3, and two in step 4. */
-#define RECLAIM_SHARES 5
+/* A VM has one share at most in steps 1 and 3, two in step 2, and three in step 4. */
+#define RECLAIM_SHARES 7
 
 /* One VM's part in one step. */
 struct reclaim_share {
 	struct memcg *memcg;
 	unsigned int step;  /* 1 to 4 */
+	bool doubted;	    /* steps 2 and 4: active by its agent's word alone */
 	bool below_low;	    /* step 4: taken from what low protects */
 	uint64_t pages;	    /* of its usage: what it is to give */
 	uint64_t gain;	    /* of it, what the host is expected to gain */

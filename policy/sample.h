@@ -25,9 +25,12 @@ enum vm_figure {
 	VM_SWAP_IN = 1u << 7,	  /* pages swapped in by the guest since its boot */
 	/* Lists, from an agent's report. */
 	VM_LISTS = 1u << 8,
+	/* What it lacks and what it reads again, of the same. */
+	VM_LACKS = 1u << 9,
 };
 
 #define VM_FIGURES_STATISTICS (VM_UNUSED | VM_USABLE | VM_DISK_CACHES | VM_SWAP_IN)
+#define VM_FIGURES_REPORT     (VM_LISTS | VM_LACKS)
 #define VM_FIGURES_PROCESS    (VM_RESIDENT | VM_SWAPPED | VM_OVERHEAD)
 
 struct vm_lists {
@@ -49,7 +52,10 @@ struct vm_sample {
 	uint64_t unused, usable, disk_caches, swap_in;
 	/* The newest target whose call had returned before this was read; 0: none yet. */
 	uint64_t applied_seq;
-	struct vm_lists lists; /* last: most have none, and these are not even copied */
+	/* Last, an agent's report: most have none, and these are not even copied. */
+	struct vm_lists lists;
+	uint64_t need;	   /* what it says it lacks */
+	uint64_t refaults; /* a second: read again after it had been evicted */
 };
 
 static inline bool vm_knows(const struct vm_sample *s, unsigned int figures)

@@ -64,11 +64,32 @@ static void end(struct engine *e, struct vm *vm)
 	settle_owe(e, vm);
 }
 
+/* Nothing was done to its balloon, so nothing is taken back of it. */
+static void cancel_inside(struct engine *e, struct vm *vm)
+{
+	struct engine_reason r = { .type = ENGINE_CANCEL,
+		.root = vm->ask.root,
+		.job = vm->ask.job,
+		.step = vm->ask.step,
+		.from = vm->ask.goal,
+		.inside = true };
+
+	vm->waiting = 0;
+	account(e, vm);
+	end(e, vm);
+	topology_refresh(e, vm);
+	engine_act(e, vm, vm->set.usage, r);
+}
+
 void settle_cancel(struct engine *e, struct vm *vm, uint64_t target)
 {
 	bool told = vm->ask_on || vm->hung;
 	struct engine_reason r = { .type = ENGINE_CANCEL };
 
+	if (vm->ask_on && vm->ask.inside) {
+		cancel_inside(e, vm);
+		return;
+	}
 	vm->waiting = 0;
 	vm->hung = 0;
 	if (told) {
@@ -94,6 +115,8 @@ void settle_hung(struct engine *e, struct vm *vm)
 {
 	if (!vm->ask_on) {
 		vm->waiting = 0;
+	} else if (vm->ask.inside) {
+		cancel_inside(e, vm); /* the way to its agent is another one */
 	} else {
 		account(e, vm);
 		vm->hung = vm->out;
@@ -121,6 +144,8 @@ static void came(struct engine *e, struct vm *vm)
 	uint64_t pages = pages_sub(vm->ask.from, vm->set.usage);
 
 	measure(e, vm, pages);
+	if (vm->ask.inside)
+		vm->outside = 0;
 	vm->failures = 0;
 	if (vm->delivered) {
 		vm->delivered *= 2;
@@ -139,26 +164,54 @@ static bool nearly_came(const struct vm *vm)
 	return pages_sub(vm->ask.from, vm->set.usage) >= asked - asked / 8;
 }
 
-static void failed(struct engine *e, struct vm *vm)
+/* A hold time, doubled with each failure in a row. */
+static uint64_t hold_after(const struct engine *e, unsigned int failures)
 {
-	uint64_t asked = vm->ask.from - vm->ask.goal, hold = e->config.hold_us;
+	uint64_t hold = e->config.hold_us;
+
+	for (unsigned int i = 0; i < failures && hold < e->config.hold_max_us; i++)
+		hold *= 2;
+	return hold < e->config.hold_max_us ? hold : e->config.hold_max_us;
+}
+
+/*
+ * Its agent could not, or what it freed is not the host's: its balloon can, at once. The guest has
+ * failed nothing.
+ */
+static void turn_outside(struct engine *e, struct vm *vm)
+{
+	uint64_t asked = vm->ask.from - vm->ask.goal;
 	uint64_t pages = pages_sub(vm->ask.from, vm->set.usage);
 
-	for (unsigned int i = 0; i < vm->failures && hold < e->config.hold_max_us; i++)
-		hold *= 2;
-	vm->failures++;
+	vm->outside_until = e->now + hold_after(e, vm->outside++);
+	settle_cancel(e, vm, 0);
+	engine_event(e, ENGINE_EVENT_ASK_FAILED, vm->memcg->id, asked, (int64_t)pages);
+}
+
+static void failed(struct engine *e, struct vm *vm)
+{
+	uint64_t asked = vm->ask.from - vm->ask.goal;
+	uint64_t pages = pages_sub(vm->ask.from, vm->set.usage);
+
+	if (vm->ask.inside) {
+		turn_outside(e, vm);
+		return;
+	}
+	vm_hold(vm, &vm->failed_until, e->now + hold_after(e, vm->failures++));
 	vm->failed++;
-	vm_hold(vm, &vm->failed_until,
-		e->now + (hold < e->config.hold_max_us ? hold : e->config.hold_max_us));
 	vm->delivered = pages_max(pages, e->config.granule);
 	settle_cancel(e, vm, vm->set.actual);
 	engine_event(e, ENGINE_EVENT_ASK_FAILED, vm->memcg->id, asked, (int64_t)pages);
 }
 
-void settle_raise(struct engine *e, struct vm *vm, uint64_t goal, const struct engine_reason *r)
+void settle_raise(
+	struct engine *e, struct vm *vm, uint64_t goal, const struct engine_reason *reason)
 {
 	struct ask *ask = &vm->ask;
+	struct engine_reason r = *reason;
 
+	r.inside = ask->inside;
+	r.from = ask->goal;
 	ask->goal = goal;
 	if (ask->from <= goal) {
 		/* It grew past where it began: the ask begins anew. */
@@ -168,7 +221,7 @@ void settle_raise(struct engine *e, struct vm *vm, uint64_t goal, const struct e
 	vm->out = settle_outstanding(vm);
 	settle_owe(e, vm);
 	topology_refresh(e, vm);
-	engine_act(e, vm, goal, *r);
+	engine_act(e, vm, goal, r);
 	ask->seq = vm->seq;
 }
 
@@ -201,6 +254,12 @@ static uint64_t tolerance(const struct engine *e, const struct ask *ask)
 	return pages_min(e->config.granule, (ask->from - ask->goal) / 8);
 }
 
+/* What is to fall, and is watched. */
+static uint64_t moves(const struct vm *vm)
+{
+	return vm->ask.inside ? vm->set.usage : vm->set.actual;
+}
+
 /*
  * A balloon with a long way may take long, as long as it moves: one that stood still for as long as
  * a whole step takes is stuck.
@@ -208,11 +267,12 @@ static uint64_t tolerance(const struct engine *e, const struct ask *ask)
 static bool stuck(struct engine *e, struct vm *vm, bool applied)
 {
 	struct ask *ask = &vm->ask;
+	uint64_t at = moves(vm);
 	uint64_t step = pages_mul_div(e->config.max_step, SECOND, e->config.speed);
 	uint64_t until;
 
-	if (!applied || vm->set.actual + e->config.granule <= ask->moved_to) {
-		ask->moved_to = vm->set.actual;
+	if (!applied || at + e->config.granule <= ask->moved_to) {
+		ask->moved_to = at;
 		ask->moved = e->now;
 	}
 	until = ask->moved + e->config.ask_deadline_us + step;
@@ -230,15 +290,15 @@ static bool stuck(struct engine *e, struct vm *vm, bool applied)
 static bool eases(const struct engine *e, struct vm *vm)
 {
 	struct ask *ask = &vm->ask;
-	uint64_t left = pages_sub(vm->set.actual, ask->goal);
-	uint64_t came = pages_sub(ask->eased_at, vm->set.actual);
+	uint64_t at = moves(vm), left = pages_sub(at, ask->goal);
+	uint64_t came = pages_sub(ask->eased_at, at);
 
 	if (e->now - ask->moved > MOVING_US || came < pages_max(e->config.granule, left / 8))
 		return false;
-	ask->deadline = e->now + e->config.ask_deadline_us +
-			pages_mul_div(left, e->now - ask->since,
-				pages_max(pages_sub(ask->actual, vm->set.actual), 1));
-	ask->eased_at = vm->set.actual;
+	ask->deadline =
+		e->now + e->config.ask_deadline_us +
+		pages_mul_div(left, e->now - ask->since, pages_max(pages_sub(ask->actual, at), 1));
+	ask->eased_at = at;
 	return true;
 }
 
@@ -272,6 +332,14 @@ void settle_result(struct engine *e, struct vm *vm, const struct engine_result *
 {
 	if (!result->error || result->seq != vm->seq)
 		return;
+	if (vm->ask_on && vm->ask.inside && !never_reached(result->error)) {
+		turn_outside(e, vm);
+		return;
+	}
+	if (vm->ask_on && vm->ask.inside) {
+		settle_cancel(e, vm, 0);
+		return;
+	}
 	if (vm->ask_on && never_reached(result->error)) {
 		settle_cancel(e, vm, 0);
 		vm->target = vm->set.actual;

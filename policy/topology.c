@@ -49,6 +49,7 @@ bool topology_expects(const struct engine *e, const struct vm *vm)
 	return vm->held_until > e->now &&
 	       (vm->failed_until > e->now || vm->contended_until > e->now ||
 		       vm->refused_until > e->now || vm->fed_until > e->now ||
+		       vm->spared_until > e->now || vm->heeded_until > e->now ||
 		       vm->released_until > e->now || give_reserved(e, vm));
 }
 
@@ -95,15 +96,20 @@ void topology_refresh(struct engine *e, struct vm *vm)
 	struct reclaim_vm *r = &vm->reclaim;
 	const struct workingset *set = &vm->set;
 	uint64_t asked; /* in one go, and what of it came */
+	uint64_t doubted;
 
 	r->usage = pages_sub(set->usage, vm->owed);
 	r->resident = pages_gain(r->usage, set->resident, set->usage);
 	r->cold = pages_min(pages_sub(set->cold, vm->owed), r->usage);
+	if (give_spares(e, vm))
+		r->cold = 0;
+	doubted = pages_min(pages_sub(set->cold + set->doubted, vm->owed), r->usage);
+	r->doubted = (uint32_t)pages_sub(doubted, r->cold);
 	r->keep = vm_keep(vm);
 	asked = vm->waiting + (vm->ask_on ? vm->ask.from - vm->ask.goal : 0);
 	r->at_most = vm->delivered ? pages_sub(vm->delivered, asked) : PAGES_UNLIMITED;
 	r->at_most = pages_min(r->at_most, pages_sub(ask_in_time(e, vm), vm->owed));
-	r->slack = pages_sub(set->actual, set->usage);
+	r->slack = ask_goes_inside(e, vm) ? 0 : pages_sub(set->actual, set->usage);
 	r->hold = hold_of(e, vm);
 }
 
@@ -193,7 +199,7 @@ static bool sample_valid(const struct vm_sample *s)
 	uint64_t bits = s->actual | s->resident | s->swapped | s->overhead | s->stats_actual |
 			s->unused | s->usable | s->disk_caches | s->lists.active_anon |
 			s->lists.inactive_anon | s->lists.active_file | s->lists.inactive_file |
-			s->lists.swap_free;
+			s->lists.swap_free | s->need | s->refaults;
 
 	/* It has all the bits that an amount may have: who has another one is larger. */
 	return bits <= PAGES_UNLIMITED;
@@ -211,8 +217,9 @@ static int take_sample(struct engine *e, const struct vm_sample *sample)
 		return -ENOENT;
 	if (!sample_valid(sample))
 		return -EINVAL;
-	size = (vm->sample.known | sample->known) & VM_LISTS ? sizeof(before)
-							     : offsetof(struct vm_sample, lists);
+	size = (vm->sample.known | sample->known) & VM_FIGURES_REPORT
+		       ? sizeof(before)
+		       : offsetof(struct vm_sample, lists);
 	memcpy(&before, &vm->sample, size);
 	usage = vm->set.usage;
 	memcpy(&vm->sample, sample, size);
@@ -224,6 +231,7 @@ static int take_sample(struct engine *e, const struct vm_sample *sample)
 	ask_grew(e, vm, pages_sub(vm->set.usage, usage));
 	vm->swaps = balance_swaps(&before, sample);
 	vm->samples++;
+	give_heed(e, vm);
 	if (vm_knows(sample, VM_OVERHEAD)) {
 		e->overhead = e->overhead - vm->overhead + sample->overhead;
 		vm->overhead = sample->overhead;

@@ -70,20 +70,34 @@ static uint64_t cold_free(const struct vm_sample *s, uint64_t usage)
 	return pages_sub(s->unused, pages_sub(s->stats_actual, usage));
 }
 
-static uint64_t cold(const struct workingset_vm *vm, const struct vm_sample *s, uint64_t usage)
+/* Where nothing tells the lists. */
+static uint64_t estimate(const struct vm_sample *s)
 {
-	const struct vm_lists *l = &s->lists;
-	uint64_t pages = cold_free(s, usage);
+	return vm_knows(s, VM_DISK_CACHES) ? s->disk_caches / COLD_CACHE_FRACTION : 0;
+}
 
-	if (vm->agent && vm_knows(s, VM_LISTS)) {
-		pages += workingset_cold_list(l->inactive_file, l->active_file);
-		if (vm->guest_swap)
-			pages += pages_min(l->swap_free,
-				workingset_cold_list(l->inactive_anon, l->active_anon));
-	} else if (vm_knows(s, VM_DISK_CACHES)) {
-		pages += s->disk_caches / COLD_CACHE_FRACTION;
-	}
-	return pages_min(pages, usage);
+static uint64_t cold_lists(const struct workingset_vm *vm, const struct vm_lists *l)
+{
+	uint64_t pages = workingset_cold_list(l->inactive_file, l->active_file);
+
+	if (vm->guest_swap)
+		pages += pages_min(
+			l->swap_free, workingset_cold_list(l->inactive_anon, l->active_anon));
+	return pages;
+}
+
+static void assess_cold(
+	const struct workingset_vm *vm, const struct vm_sample *s, struct workingset *set)
+{
+	uint64_t free = cold_free(s, set->usage), without = free + estimate(s);
+
+	set->cold = without;
+	if (vm->agent && vm_knows(s, VM_LISTS))
+		set->cold = free + cold_lists(vm, &s->lists);
+	set->cold = pages_min(set->cold, set->usage);
+	without = pages_min(without, set->usage);
+	if (!vm->trust)
+		set->doubted = (uint32_t)pages_min(pages_sub(without, set->cold), UINT32_MAX);
 }
 
 void workingset_assess(const struct workingset_bounds *bounds, const struct workingset_vm *vm,
@@ -115,6 +129,6 @@ void workingset_assess(const struct workingset_bounds *bounds, const struct work
 	silent = bounds->silent_gives && !s->stale && !(s->known & (VM_USABLE | VM_UNUSED));
 	set.donor_known = set.usage_known && (set.used_known || silent) && vm_knows(s, VM_ACTUAL);
 	if (set.donor_known)
-		set.cold = cold(vm, s, set.usage);
+		assess_cold(vm, s, &set);
 	*ret_set = set;
 }

@@ -28,7 +28,7 @@ struct workingset_vm {
 	bool guest_swap;      /* the operator allows the guest to swap */
 	bool agent;	      /* reports come; lists may be used */
 	uint64_t agent_floor; /* with an agent; 0: it tells none */
-	bool trust;	      /* an agent's floor may lie above the soft limit */
+	bool trust; /* an agent's floor may lie above the soft limit; its lists are true */
 };
 
 /* All in pages. Meant to be read whole: what a plan needs to know of a VM. */
@@ -37,9 +37,14 @@ struct workingset {
 	bool donor_known; /* usage, actual and fresh statistics: it may be asked */
 	bool used_known;
 	bool little_available; /* usable < margin: under pressure */
-	uint64_t cost;	       /* resident + swapped, at most the maximum: what is charged */
-	uint64_t usage;	       /* of it what a target is reckoned from: at most actual */
-	uint64_t resident;     /* the part of usage that can be gained */
+	/*
+	 * Of usage, what would be cold beside cold if its agent told no lists: only its own word
+	 * says that it is active, and nobody trusts it. 16 TiB at most.
+	 */
+	uint32_t doubted;
+	uint64_t cost;	   /* resident + swapped, at most the maximum: what is charged */
+	uint64_t usage;	   /* of it what a target is reckoned from: at most actual */
+	uint64_t resident; /* the part of usage that can be gained */
 	uint64_t actual;
 	uint64_t floor, margin;
 	uint64_t guest_used; /* stats_actual - usable: what the guest itself cannot free */

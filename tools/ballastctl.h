@@ -47,6 +47,8 @@ int confirm_reclaim(
 	struct client *client, const struct ctl_options *options, const char *size, uint64_t bytes);
 
 void show_knobs(struct json_object *result);
+/* Of the same result the agent in the guest; nothing where there never was one. */
+void show_agent(struct json_object *result);
 /* An option of set into options->knobs. 0, or an exit status. */
 int set_option(struct ctl_options *options, const char *option, const char *value);
 /* Sets, and waits until it is written; an exit status. */

@@ -96,6 +96,7 @@ void show_knobs(struct json_object *result)
 	}
 	table_print(table, stdout);
 	table_free(table);
+	show_agent(result);
 	if (text(result, "refused")[0])
 		printf("\nnot used: %s\n", text(result, "refused"));
 	if (json_get_array(result, "warnings", &warnings) < 0)

@@ -92,8 +92,11 @@ static void say_reason(struct json_object *reason, uint64_t now)
 {
 	const char *type = text(reason, "type"), *words = "";
 	uint64_t at = number(reason, "at_us");
+	bool inside = false;
 
-	printf("  %.1f s ago: target %s -> %s (%s)\n", now > at ? (double)(now - at) / 1e6 : 0.0,
+	json_get_bool(reason, "inside", &inside);
+	printf("  %.1f s ago: %s %s -> %s (%s)\n", now > at ? (double)(now - at) / 1e6 : 0.0,
+		inside ? "freed by its agent, no target: usage" : "target",
 		number(reason, "from") ? TEXT_SIZE(reason, "from") : TEXT_SIZE(reason, "actual"),
 		TEXT_SIZE(reason, "to"), type);
 	if (!strcmp(type, "cut")) {

@@ -194,58 +194,6 @@ static void put_states(struct json_object *object, uint32_t states, int *r)
 	json_put_value(object, "also", array, r);
 }
 
-static void put_report(struct json_object *object, const struct hv_agent *agent, int *r)
-{
-	if (agent->known & HV_AGENT_LISTS) {
-		json_put_u64(object, "active_anon", agent->lists.active_anon, r);
-		json_put_u64(object, "inactive_anon", agent->lists.inactive_anon, r);
-		json_put_u64(object, "active_file", agent->lists.active_file, r);
-		json_put_u64(object, "inactive_file", agent->lists.inactive_file, r);
-	}
-	if (agent->known & HV_AGENT_COLD) {
-		json_put_u64(object, "cold_anon", agent->lists.inactive_anon, r);
-		json_put_u64(object, "cold_file", agent->lists.inactive_file, r);
-	}
-	if (agent->known & HV_AGENT_FLOOR)
-		json_put_u64(object, "floor", agent->floor, r);
-	if (agent->known & HV_AGENT_WORKINGSET)
-		json_put_u64(object, "workingset", agent->workingset, r);
-	if (agent->known & HV_AGENT_PRESSURE) {
-		json_put_u64(object, "psi_some_permille", agent->psi_some, r);
-		json_put_u64(object, "psi_full_permille", agent->psi_full, r);
-	}
-	if (agent->known & HV_AGENT_REPORT) {
-		json_put_u64(object, "refaults_per_second", agent->refaults, r);
-		json_put_u64(object, "swapins_per_second", agent->swapins, r);
-		json_put_u64(object, "need", agent->need, r);
-	}
-}
-
-/* The guest's word; nothing: it never had an agent. */
-static void put_agent(struct json_object *vm_object, const struct core_vm_view *vm, int *r)
-{
-	const struct hv_agent *agent = &vm->agent;
-	struct json_object *object;
-
-	if (!agent->connected && !agent->faults)
-		return;
-	object = json_object_new_object();
-	json_put_bool(object, "connected", agent->connected, r);
-	if (agent->connected) {
-		json_put_bool(object, "silent", vm->agent_silent, r);
-		json_put_bool(object, "reclaims", agent->reclaims, r);
-		json_put_string(object, "software", agent->software, r);
-		json_put_u64(object, "version", agent->version, r);
-		put_report(object, agent, r);
-	}
-	json_put_u64(object, "freed", vm->agent_freed, r);
-	if (agent->faults) {
-		json_put_u64(object, "faults", agent->faults, r);
-		json_put_string(object, "fault", agent->fault, r);
-	}
-	json_put_value(vm_object, "agent", object, r);
-}
-
 /* Of a microVM whose faults ballastd resolves. */
 static void put_paging(struct json_object *vm_object, const struct hv_paging *paging, int *r)
 {
@@ -283,7 +231,7 @@ static struct json_object *vm_object(const struct core *core, const struct core_
 		json_put_bool(object, "paused", true, &r);
 	if (vm->contended)
 		json_put_bool(object, "contended", true, &r);
-	put_agent(object, vm, &r);
+	views_put_agent(object, vm, false, &r);
 	put_paging(object, &vm->paging, &r);
 	put_sample(object, view, &r);
 	put_pages_if(object, "target", view->target, &r);
@@ -333,6 +281,8 @@ static void put_reason(struct json_object *object, const struct core *core,
 	put_pages_if(object, "from", reason->from, r);
 	put_pages(object, "to", reason->to, r);
 	put_pages(object, "waiting", reason->waiting, r);
+	if (reason->inside)
+		json_put_bool(object, "inside", true, r);
 }
 
 static struct json_object *reasons_array(struct core *core, uint64_t id)

@@ -39,4 +39,11 @@ struct json_object *views_event(struct core *core, const struct engine_event *ev
 struct json_object *views_action(struct core *core, const struct engine_action *action);
 struct json_object *views_job(uint64_t id, const struct core_job *job);
 
+/*
+ * "agent" of a VM: the guest's own word, with its groups or without; nothing where there never was
+ * one. For the files of views alone.
+ */
+void views_put_agent(
+	struct json_object *vm_object, const struct core_vm_view *vm, bool groups, int *r);
+
 #endif

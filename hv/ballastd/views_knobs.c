@@ -90,6 +90,7 @@ struct json_object *views_show(struct core *core, uint64_t id)
 	for (enum core_knob knob = 0; knob < CORE_KNOBS; knob++)
 		json_push(knobs, knob_object(knob, &view.knobs[knob], &r), &r);
 	json_put_value(object, "knobs", knobs, &r);
+	views_put_agent(object, &vm, true, &r);
 	if (view.problem[0])
 		json_put_string(object, "refused", view.problem, &r);
 	for (size_t i = 0; i < view.nr_warnings; i++)

@@ -391,12 +391,15 @@ static void take_balloon(struct hv_info *info, const xmlNode *domain, int *r)
 	const xmlNode *stats = child(balloon, "stats", NULL);
 	char *model = attribute(balloon, "model", r);
 	char *period = attribute(stats, "period", r);
+	char *reporting = attribute(balloon, "freePageReporting", r);
 
+	info->reporting = reporting && strcmp(reporting, "on") == 0;
 	info->balloon = model && strcmp(model, "none") != 0;
 	if (period && !number(period, &info->stats_period_s))
 		info->stats_period_s = 0;
 	xmlFree(model);
 	xmlFree(period);
+	xmlFree(reporting);
 }
 
 static bool says(const xmlNode *node, const char *name, const char *value, int *r)

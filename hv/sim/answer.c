@@ -73,6 +73,7 @@ static int answer_info(const struct sim_guest *vm, struct hv_event *event)
 		.maximum = vm->guest.params.maximum,
 		.ceiling = vm->ceiling,
 		.balloon = vm->guest.params.balloon,
+		.reporting = vm->guest.params.reporting,
 		.kinds = vm->kinds,
 		.stats_period_s = vm->guest.period_us / SIM_US_PER_S,
 		.metadata = sim_copy_knobs(&vm->metadata, &r),
@@ -104,14 +105,6 @@ static void answer_stats(struct sim_guest *vm, struct hv_stats *stats)
 	stats->usable = told->usable;
 	stats->disk_caches = told->disk_caches;
 	stats->swap_in = told->swap_in;
-	if (!vm->guest.params.agent)
-		return;
-	stats->known |= HV_STAT_LISTS;
-	stats->lists = (struct hv_lists){ .active_anon = told->lists[MEMORY_ACTIVE_ANON],
-		.inactive_anon = told->lists[MEMORY_INACTIVE_ANON],
-		.active_file = told->lists[MEMORY_ACTIVE_FILE],
-		.inactive_file = told->lists[MEMORY_INACTIVE_FILE],
-		.swap_free = vm->guest.params.swap - told->swapped };
 }
 
 static int answer_process(struct hv *hv, struct hv_event *event)
@@ -201,7 +194,7 @@ static int run_vm_call(struct hv *hv, const struct hv_call *call, struct hv_even
 	if (call->type == HV_INFO)
 		return answer_info(vm, event);
 	if (call->type == HV_RECLAIM)
-		return -EOPNOTSUPP;
+		return sim_agent_reclaim(vm, call);
 	if (call->type == HV_KNOBS)
 		return change_knobs(hv, vm, call->change);
 	if (vm->guest.state == GUEST_OFF)
@@ -260,6 +253,8 @@ void sim_answer(struct hv *hv, const struct sim_item *item)
 			.available = used < hv->host.total ? hv->host.total - used : 0 };
 	} else {
 		event.error = run_vm_call(hv, call, &event);
+		if (call->type == HV_RECLAIM && !event.error)
+			return; /* when its agent answers */
 	}
 	hv->nr_calls--;
 	if (event.error) {

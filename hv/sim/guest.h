@@ -58,12 +58,13 @@ struct guest_params {
 	uint64_t stop; /* the balloon gets no further down than actual of so much */
 	/* Speeds, bytes a second. */
 	uint64_t inflate_free, inflate_cache, inflate_swap, deflate, disk;
+	uint64_t freed;	 /* by its own kernel, at an agent's word */
 	uint64_t lag_us; /* from a new target to the first page */
 	bool balloon;	 /* has the device */
 	bool driver;	 /* has the driver, driver_us after its boot; else never */
 	uint64_t driver_us;
 	bool free_only; /* its statistics tell unused only, as Windows does */
-	bool agent;	/* reports its lists, with the statistics */
+	bool agent;	/* has one: agents.c */
 	bool activates; /* its kernel activates what refaults: memory.h */
 	bool reporting; /* free page reporting: what is free goes back to the host, at reported */
 	uint64_t reported;   /* bytes a second */
@@ -144,6 +145,7 @@ struct guest {
 	bool faulting;	      /* a page that was touched in this step is not there yet */
 	uint64_t dirty_since; /* the oldest dirty page's, about; 0: there is none */
 	/* Counters, bytes. */
+	uint64_t pressure_us; /* that some task waited for memory it had had, microseconds */
 	uint64_t swap_in, host_faults, wanted; /* wanted: asked for and not there */
 	uint64_t swapped_most;		       /* by itself and by the host, at one time */
 	uint64_t ooms; /* programs that its kernel ended because there was no memory */
@@ -189,6 +191,9 @@ uint64_t guest_swap_out(struct guest *guest, uint64_t bytes, bool hot);
 
 /* Its own kernel frees so much and the host has it at once: what a rival of ballast does. */
 uint64_t guest_shrink(struct guest *guest, struct memory_reclaim *how);
+
+/* Its own kernel frees so much, at an agent's word; anon: to its swap too. Returns how much. */
+uint64_t guest_free_inside(struct guest *guest, uint64_t bytes, bool anon);
 
 /* At most so much of what is free in it is the host's again; returns how much. */
 uint64_t guest_report_free(struct guest *guest, uint64_t bytes);

@@ -82,6 +82,19 @@ uint64_t guest_shrink(struct guest *guest, struct memory_reclaim *how)
 	return got;
 }
 
+uint64_t guest_free_inside(struct guest *guest, uint64_t bytes, bool anon)
+{
+	struct memory_reclaim how = { .bytes = bytes, .swap = anon ? guest->params.swap : 0 };
+	uint64_t idle = idle_touched(guest), got = memory_reclaim(&guest->memory, &how);
+
+	/* Where the host swapped out what is free now, that stays so. */
+	leaves_idle(guest, sub(idle, how.file), how.anon, true);
+	guest->kinds[GUEST_FREE] += got;
+	guest->disk.write_us += (double)how.anon * GUEST_US_PER_S / COSTS_DISK_BYTES_PER_S;
+	guest->quiet = false;
+	return got;
+}
+
 /* Of so much that is touched for the first time, what is there. */
 static uint64_t touch(struct guest *guest, uint64_t bytes)
 {
@@ -182,6 +195,8 @@ static bool hot_step(struct guest *guest, enum guest_region region)
 		guest->swap_in += bytes;
 	else
 		guest->memory.refaults += bytes - room;
+	if (r->use != MEMORY_ANON)
+		guest->memory.restores += bytes - room;
 	memory_fault_in(&guest->memory, region, room);
 	return true;
 }
@@ -351,15 +366,17 @@ static bool reporting_step(struct guest *guest)
 
 bool guest_step(struct guest *guest, uint64_t now)
 {
-	bool moved;
+	bool moved, waits = guest->stall_us > 0, missing;
 
 	guest->faulting = false;
 	moved = works_step(guest);
 	for (unsigned int i = 0; i < guest->nr_programs; i++)
 		moved |= program_step(&guest->programs[i], guest);
 	guest_disk_wait(guest, &guest->stall_us, GUEST_STEP_US);
-	moved |= hot_step(guest, GUEST_HOT_FILES);
-	moved |= hot_step(guest, GUEST_HOT);
+	missing = hot_step(guest, GUEST_HOT_FILES);
+	missing |= hot_step(guest, GUEST_HOT);
+	guest->pressure_us += missing || waits ? GUEST_STEP_US : 0;
+	moved |= missing;
 	moved |= host_swap_step(guest);
 	moved |= flush_step(guest);
 	moved |= balloon_step(guest, now);

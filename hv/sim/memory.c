@@ -344,6 +344,8 @@ void memory_fault_in(struct memory *m, unsigned int region, uint64_t bytes)
 	came = memory_forget(m, region, bytes);
 	if (!anon)
 		m->refaults += came - first;
+	if (r->use == MEMORY_MAPPED)
+		m->restores += came - first;
 	memory_add(m, region, came, anon, false);
 }
 

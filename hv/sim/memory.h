@@ -89,8 +89,8 @@ struct memory {
 	uint64_t age, activated, activated_seen; /* bytes; age: file pages evicted or activated */
 	struct memory_shadow shadows[MEMORY_SHADOWS]; /* oldest first */
 	unsigned int nr_shadows;
-	/* Counters, bytes. */
-	uint64_t swapped, swapped_most, swap_outs, refaults, pageouts;
+	/* Counters, bytes. restores: of refaults, those of what is touched all the time. */
+	uint64_t swapped, swapped_most, swap_outs, refaults, restores, pageouts;
 	bool met_dirty; /* reclaim met dirty pages: they are to be written */
 };
 

@@ -53,6 +53,8 @@ static const struct verb verbs[] = {
 	{ "plug-device", false, false, false, SIM_PLUG_DEVICE, 0 },
 	{ "unplug-device", false, false, false, SIM_UNPLUG_DEVICE, 0 },
 	{ "recreate", false, false, false, SIM_RECREATE, 0 },
+	{ "agent-silent", false, false, false, SIM_AGENT_SILENT, 0 },
+	{ "agent-speaks", false, false, false, SIM_AGENT_SPEAKS, 0 },
 	{ "throttle", false, true, false, SIM_THROTTLE, 0 },
 	{ "others", true, true, false, SIM_OTHERS, 0 },
 	{ "down", true, false, false, SIM_DOWN, 0 },

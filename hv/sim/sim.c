@@ -105,11 +105,13 @@ static void vm_action(struct hv *hv, struct sim_guest *vm, const struct sim_acti
 	case SIM_REBOOT:
 		if (guest->state == GUEST_OFF)
 			break;
+		sim_agent_end(vm);
 		guest_reboot(guest, hv->now, boot_us(hv));
 		for (unsigned int i = 0; i < REBOOT_EVENTS; i++)
 			sim_tell_vm(hv, HV_EVENT_REBOOTED, vm, 0);
 		break;
 	case SIM_OFF:
+		sim_agent_end(vm);
 		guest_off(guest);
 		vm->ceiling = 0; /* live metadata goes with the process */
 		vm->job = HV_JOB_NONE;
@@ -172,6 +174,7 @@ static void vm_action(struct hv *hv, struct sim_guest *vm, const struct sim_acti
 		changed = true;
 		break;
 	case SIM_RECREATE:
+		sim_agent_end(vm);
 		guest_off(guest);
 		vm->ceiling = 0;
 		guest_start(guest, hv->now, boot_us(hv));
@@ -179,6 +182,10 @@ static void vm_action(struct hv *hv, struct sim_guest *vm, const struct sim_acti
 		break;
 	case SIM_THROTTLE:
 		vm->throttle = action->bytes;
+		break;
+	case SIM_AGENT_SILENT:
+	case SIM_AGENT_SPEAKS:
+		sim_agent_silence(vm, action->type == SIM_AGENT_SILENT);
 		break;
 	case SIM_OTHERS:
 	case SIM_DOWN:
@@ -201,6 +208,7 @@ static bool advance_guests(struct hv *hv, uint64_t to)
 	hv->guests_at = 0;
 	for (struct sim_guest *vm = hv->by_uuid; vm; vm = vm->by_uuid.next) {
 		guest_advance(&vm->guest, to);
+		sim_agent_step(vm);
 		if (guest_take_balloon_event(&vm->guest, to, &actual))
 			sim_tell_vm(hv, HV_EVENT_BALLOON, vm, actual);
 	}
@@ -346,6 +354,8 @@ static uint64_t guests_next(const struct hv *hv)
 	for (const struct sim_guest *vm = hv->by_uuid; vm; vm = vm->by_uuid.next) {
 		at = guest_next(&vm->guest);
 		next = at < next ? at : next;
+		at = sim_agent_next(vm);
+		next = at < next ? at : next;
 	}
 	return next;
 }
@@ -434,6 +444,7 @@ void sim_vm_default(struct sim_vm *ret_vm)
 
 static void vm_free(struct sim_guest *vm)
 {
+	sim_agent_free(vm);
 	free(vm->name);
 	free(vm->partition);
 	hv_knobs_clear(&vm->metadata);
@@ -493,6 +504,11 @@ int sim_vm_add(struct hv *hv, const struct sim_vm *from)
 	vm->started = 1;
 	vm->lowest_target = SIM_NEVER;
 	guest_init(&vm->guest, &from->guest);
+	r = sim_agent_new(hv, vm);
+	if (r < 0) {
+		vm_free(vm);
+		return r;
+	}
 	if (from->pager)
 		sim_paging_init(hv, vm);
 	if (!from->off) {
@@ -598,8 +614,11 @@ void sim_new_client(struct hv *hv)
 		hv->heap[i].dropped = hv->heap[i].is_call;
 	hv->nr_hung = 0;
 	hv->nr_calls = 0;
+	hv->guests_at = 0;
 	if (hv->up)
 		sim_tell(hv, &up);
+	for (struct sim_guest *vm = hv->by_uuid; vm; vm = vm->by_uuid.next)
+		sim_agent_new_client(vm);
 }
 
 static void sim_close(struct hv *hv)

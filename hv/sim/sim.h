@@ -91,10 +91,12 @@ enum sim_action_type {
 	SIM_PLUG,	 /* bytes more of memory */
 	SIM_PLUG_DEVICE, /* that reaches all of its memory: all of it is resident */
 	SIM_UNPLUG_DEVICE,
-	SIM_RECREATE, /* ended and started anew, and no event tells */
-	SIM_THROTTLE, /* bytes: memory.high of its cgroup; 0: none */
-	SIM_OTHERS,   /* bytes: what others than VMs use; of the host: vm NULL */
-	SIM_DOWN,     /* the connection is lost; vm NULL */
+	SIM_RECREATE,	  /* ended and started anew, and no event tells */
+	SIM_AGENT_SILENT, /* its agent hangs ... */
+	SIM_AGENT_SPEAKS, /* ... and goes on */
+	SIM_THROTTLE,	  /* bytes: memory.high of its cgroup; 0: none */
+	SIM_OTHERS,	  /* bytes: what others than VMs use; of the host: vm NULL */
+	SIM_DOWN,	  /* the connection is lost; vm NULL */
 	SIM_UP,
 };
 

@@ -28,6 +28,7 @@ struct sim_paging {
 	bool left;	  /* the daemon that resolved them is gone: they are the kernel's */
 	struct hv_paging counts;
 };
+struct sim_agent; /* agents.c */
 
 struct sim_guest {
 	struct hv_uuid uuid;
@@ -41,6 +42,7 @@ struct sim_guest {
 	bool incoming;
 	uint64_t throttle, started;
 	struct sim_paging paging;
+	struct sim_agent *agent; /* NULL: it has none */
 	UT_hash_handle by_uuid, by_name;
 };
 
@@ -116,5 +118,23 @@ uint64_t sim_host_used(const struct hv *hv);
 /* A copy, NULL of NULL; *error becomes -ENOMEM where it fails, and is left as it is else. */
 char *sim_copy_text(const char *text, int *error);
 struct hv_knobs sim_copy_knobs(const struct hv_knobs *knobs, int *error);
+
+/* ---- agents.c ---- */
+
+/* Of a guest that has one; all take a guest that has none. -ENOMEM. */
+int sim_agent_new(struct hv *hv, struct sim_guest *vm);
+void sim_agent_free(struct sim_guest *vm);
+/* The guest it ran in is no more, or starts over. */
+void sim_agent_end(struct sim_guest *vm);
+/* It hangs, and reads nothing; or it goes on. */
+void sim_agent_silence(struct sim_guest *vm, bool silent);
+/* Who was connected is gone, and somebody else is. */
+void sim_agent_new_client(struct sim_guest *vm);
+/* When it next does anything, or the host gives up on an answer of its; SIM_NEVER. */
+uint64_t sim_agent_next(const struct sim_guest *vm);
+/* Does what is due now. */
+void sim_agent_step(struct sim_guest *vm);
+/* 0: the call is answered later; else as HV_RECLAIM. */
+int sim_agent_reclaim(struct sim_guest *vm, const struct hv_call *call);
 
 #endif

@@ -188,6 +188,7 @@ static void answer_info(struct host_vm *vm, struct hv_event *event)
 		.maximum = vm->maximum,
 		.ceiling = vm->ceiling,
 		.balloon = vm->balloon,
+		.reporting = vm->reporting,
 		.kinds = vm->kinds,
 		.stats_period_s = vm->period_s,
 		.metadata = vm->metadata,
@@ -215,10 +216,6 @@ static void answer_stats(struct host_vm *vm, struct hv_event *event)
 		.job_known = true,
 		.job = vm->job,
 	};
-	if (vm->agent) {
-		event->stats.known |= HV_STAT_LISTS;
-		event->stats.lists = vm->lists;
-	}
 	if (vm->free_only) {
 		event->stats.known ^= HV_STAT_USABLE | HV_STAT_UNUSED;
 		event->stats.unused = vm->usable;

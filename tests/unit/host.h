@@ -31,9 +31,8 @@ struct host_vm {
 	struct hv_knobs metadata, memtune; /* groups are not owned */
 	uint64_t hard_limit;
 	const char *partition, *problem;
-	bool driver; /* its statistics move */
-	bool agent;  /* tells these */
-	struct hv_lists lists;
+	bool driver;	    /* its statistics move */
+	bool reporting;	    /* its balloon tells the host what is free */
 	bool reads_nothing; /* its agent: keeps what it is asked until host_freed() */
 	struct hv_call asked;
 	uint64_t last_update;

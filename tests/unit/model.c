@@ -11,24 +11,29 @@
 
 struct phase {
 	unsigned int step;
-	bool active, below_low, swapped;
+	enum { COLD, DOUBTED, ACTIVE } what;
+	bool below_low, swapped;
 	enum { ANY, FREE, LIMITED } who;
 };
 
-/* The whole order of reclaim: four steps, and who comes first in each. */
+/* The whole order of reclaim: four steps, and who and what comes first in each. */
 static const struct phase phases[] = {
-	{ 1, false, false, false, ANY },
-	{ 1, false, false, true, ANY },
-	{ 2, true, false, false, ANY },
-	{ 2, true, false, true, ANY },
-	{ 3, false, false, false, FREE },
-	{ 3, false, false, true, FREE },
-	{ 3, false, false, false, LIMITED },
-	{ 3, false, false, true, LIMITED },
-	{ 4, true, false, false, ANY },
-	{ 4, true, false, true, ANY },
-	{ 4, true, true, false, ANY },
-	{ 4, true, true, true, ANY },
+	{ 1, COLD, false, false, ANY },
+	{ 1, COLD, false, true, ANY },
+	{ 2, DOUBTED, false, false, ANY },
+	{ 2, DOUBTED, false, true, ANY },
+	{ 2, ACTIVE, false, false, ANY },
+	{ 2, ACTIVE, false, true, ANY },
+	{ 3, COLD, false, false, FREE },
+	{ 3, COLD, false, true, FREE },
+	{ 3, COLD, false, false, LIMITED },
+	{ 3, COLD, false, true, LIMITED },
+	{ 4, DOUBTED, false, false, ANY },
+	{ 4, DOUBTED, false, true, ANY },
+	{ 4, ACTIVE, false, false, ANY },
+	{ 4, ACTIVE, false, true, ANY },
+	{ 4, ACTIVE, true, false, ANY },
+	{ 4, ACTIVE, true, true, ANY },
 };
 #define NR_PHASES (sizeof(phases) / sizeof(phases[0]))
 
@@ -197,8 +202,12 @@ static uint64_t vm_cap(const struct judge *j, const struct phase *phase, int n)
 		return 0;
 	if (phase->swapped != (node->resident < usage(node)))
 		return 0;
-	if (!phase->active)
+	if (phase->what == DOUBTED && node->doubted == 0)
+		return 0;
+	if (phase->what == COLD)
 		cap = smaller(cap, node->cold);
+	if (phase->what == DOUBTED)
+		cap = smaller(cap, node->cold + node->doubted);
 	cap = less(smaller(cap, node->at_most), j->taken[n]) / j->granule * j->granule;
 	return gain_of(node, cap) > 0 ? cap : 0; /* what brings nothing is not asked */
 }
@@ -272,6 +281,7 @@ static bool of_phase(const struct judge *j, const struct phase *phase, const str
 	const struct model_node *node = &j->tree->nodes[s->node];
 
 	return s->step == phase->step && s->below_low == phase->below_low &&
+	       s->doubted == (phase->what == DOUBTED) &&
 	       (node->resident < usage(node)) == phase->swapped &&
 	       (phase->who == ANY || limit_set(j, s->node) == (phase->who == LIMITED));
 }
@@ -457,7 +467,7 @@ static const char *judge_whole(
 /* Soft limits outrank everything: while one in excess can give, nobody else does. */
 static const char *judge_promise(struct judge *j, const struct model_plan *plan)
 {
-	const struct phase soft[] = { phases[2], phases[3] };
+	const struct phase soft[] = { phases[4], phases[5] };
 	size_t hard = 0;
 
 	for (size_t i = 0; i < plan->nr; i++)
@@ -481,7 +491,7 @@ const char *model_judge(const struct model_tree *tree, int root, uint64_t need, 
 	set_up(&judge);
 	for (size_t i = 0; i < NR_PHASES && !bad; i++) {
 		bad = judge_phase(&judge, &phases[i], plan, &left, slack);
-		if (!bad && phases[i].step == 2 && phases[i].swapped)
+		if (!bad && phases[i].step == 2 && phases[i].what == ACTIVE && phases[i].swapped)
 			bad = judge_promise(&judge, plan);
 	}
 	return bad ? bad : judge_whole(&judge, plan, need, left);

@@ -35,6 +35,7 @@ struct model_node {
 	bool held;
 	uint64_t seen, owed; /* what it uses; of it, what it was asked for and has not given */
 	uint64_t resident, cold, keep, at_most;
+	uint64_t doubted; /* beside cold: goes before all that is active */
 };
 
 struct model_tree {
@@ -45,7 +46,7 @@ struct model_tree {
 struct model_share {
 	int node;
 	unsigned int step;
-	bool below_low;
+	bool doubted, below_low;
 	uint64_t pages, gain;
 };
 

@@ -28,36 +28,6 @@ START_TEST(vm_that_runs_when_the_daemon_comes_is_running_at_once)
 }
 END_TEST
 
-START_TEST(lists_that_an_agent_tells_reach_the_engine_as_long_as_they_come)
-{
-	struct host_vm *vm = host_vm(0);
-	const struct vm_sample *sample;
-
-	host_up();
-	ck_assert(!host_item(vm)->attrs.agent);
-	vm->agent = true;
-	vm->lists = (struct hv_lists){ 10 * MIB, 20 * MIB, 30 * MIB, 40 * MIB, 50 * MIB };
-	host_run(3 * SECOND);
-	sample = &host_item(vm)->sample;
-	ck_assert(host_item(vm)->attrs.agent);
-	ck_assert(vm_knows(sample, VM_LISTS));
-	ck_assert_uint_eq(sample->lists.active_anon, PAGES(10 * MIB));
-	ck_assert_uint_eq(sample->lists.inactive_anon, PAGES(20 * MIB));
-	ck_assert_uint_eq(sample->lists.active_file, PAGES(30 * MIB));
-	ck_assert_uint_eq(sample->lists.inactive_file, PAGES(40 * MIB));
-	ck_assert_uint_eq(sample->lists.swap_free, PAGES(50 * MIB));
-	vm->lists.inactive_file = 44 * MIB; /* and nothing else */
-	host_run(3 * SECOND);
-	ck_assert_uint_eq(host_item(vm)->sample.lists.inactive_file, PAGES(44 * MIB));
-	vm->lists.swap_free = UINT64_MAX; /* no amount: nothing of it counts */
-	host_run(3 * SECOND);
-	ck_assert(!vm_knows(&host_item(vm)->sample, VM_LISTS));
-	vm->agent = false;
-	host_run(3 * SECOND);
-	ck_assert(!host_item(vm)->attrs.agent);
-}
-END_TEST
-
 START_TEST(vm_that_comes_later_counts_in_full_until_its_statistics_moved)
 {
 	struct host_vm *vm;
@@ -815,7 +785,6 @@ int main(void)
 {
 	const TTest *const tests[] = {
 		vm_that_runs_when_the_daemon_comes_is_running_at_once,
-		lists_that_an_agent_tells_reach_the_engine_as_long_as_they_come,
 		vm_that_comes_later_counts_in_full_until_its_statistics_moved,
 		vm_that_was_missed_by_events_is_found_by_the_next_resync,
 		vm_that_comes_without_statistics_is_taken_as_it_is_after_a_minute,

@@ -23,15 +23,18 @@ static const struct hv_agent report = {
 	.software = "test 1",
 };
 
-static struct host_vm *vm_with_agent(unsigned int i)
+static struct host_vm *vm_with_agent_of(struct host_vm *vm)
 {
-	struct host_vm *vm = host_vm(i);
-
 	host_up();
 	host_report(vm, &report);
 	host_run(2 * SECOND);
 	host_report(vm, &report);
 	return vm;
+}
+
+static struct host_vm *vm_with_agent(unsigned int i)
+{
+	return vm_with_agent_of(host_vm(i));
 }
 
 START_TEST(report_reaches_the_engine_and_is_dropped_when_the_agent_is_silent)
@@ -50,23 +53,56 @@ START_TEST(report_reaches_the_engine_and_is_dropped_when_the_agent_is_silent)
 }
 END_TEST
 
+START_TEST(lists_that_an_agent_tells_reach_the_engine_whole_or_not_at_all)
+{
+	struct host_vm *vm = vm_with_agent(0);
+	struct hv_agent agent = report;
+	const struct vm_sample *sample = &host_item(vm)->sample;
+
+	ck_assert_uint_eq(sample->lists.active_anon, PAGES(10 * MIB));
+	ck_assert_uint_eq(sample->lists.inactive_anon, PAGES(20 * MIB));
+	ck_assert_uint_eq(sample->lists.active_file, PAGES(30 * MIB));
+	ck_assert_uint_eq(sample->lists.inactive_file, PAGES(400 * MIB));
+	agent.lists.inactive_file = 44 * MIB; /* and nothing else */
+	host_report(vm, &agent);
+	host_run(SECOND);
+	ck_assert_uint_eq(host_item(vm)->sample.lists.inactive_file, PAGES(44 * MIB));
+	agent.lists.swap_free = UINT64_MAX; /* no amount: nothing of it counts */
+	host_report(vm, &agent);
+	host_run(SECOND);
+	ck_assert(!vm_knows(&host_item(vm)->sample, VM_LISTS));
+}
+END_TEST
+
 START_TEST(target_waits_until_the_agent_has_freed_what_the_balloon_takes)
 {
 	struct host_vm *vm = vm_with_agent(0);
 
 	vm->reads_nothing = true;
-	host_target(vm, 1, GIB - 256 * MIB);
+	host_target(vm, 1, GIB - 400 * MIB);
 	host_run(SECOND);
 	ck_assert_uint_eq(vm->calls[HV_RECLAIM], 1);
 	ck_assert_uint_eq(vm->calls[HV_TARGET], 0);
 	/* What is free already has not to be freed; a 64th is left to the guest. */
-	ck_assert_uint_eq(vm->last[HV_RECLAIM].bytes, 256 * MIB + 16 * MIB - 100 * MIB);
+	ck_assert_uint_eq(vm->last[HV_RECLAIM].bytes, 400 * MIB + 16 * MIB - 100 * MIB);
 	ck_assert(!vm->last[HV_RECLAIM].anon);
 	ck_assert(!vm->last[HV_RECLAIM].active);
-	host_freed(vm, 0, 172 * MIB);
+	host_freed(vm, 0, 316 * MIB);
 	host_run(100000);
 	ck_assert_uint_eq(vm->calls[HV_TARGET], 1);
-	ck_assert_uint_eq(vm->last[HV_TARGET].target, GIB - 256 * MIB);
+	ck_assert_uint_eq(vm->last[HV_TARGET].target, GIB - 400 * MIB);
+}
+END_TEST
+
+/* It brings 4 MiB: what is kept free beside it for the balloon is no more. */
+START_TEST(small_ask_costs_the_guest_no_more_than_twice_what_it_brings)
+{
+	struct host_vm *vm = vm_with_agent(0);
+
+	vm->reads_nothing = true;
+	host_target(vm, 1, 696 * MIB);
+	host_run(SECOND);
+	ck_assert_uint_eq(vm->last[HV_RECLAIM].bytes, GIB - 696 * MIB + 4 * MIB - 100 * MIB);
 }
 END_TEST
 
@@ -149,19 +185,227 @@ START_TEST(reboot_while_a_target_waits_drops_it)
 }
 END_TEST
 
-START_TEST(guest_that_says_it_lacks_memory_counts_only_where_it_is_not_in_excess)
+START_TEST(what_a_guest_lacks_and_reads_again_reaches_the_engine_beside_its_statistics)
 {
 	struct host_vm *vm = vm_with_agent(0);
 	struct hv_agent needy = report;
 
 	needy.need = 10 * MIB;
-	fake.excess = _i ? PAGES(MIB) : 0;
+	needy.refaults = 3 * MIB;
 	host_report(vm, &needy);
 	host_run(SECOND);
-	if (_i)
-		ck_assert_uint_gt(host_item(vm)->sample.usable, 0);
+	ck_assert(vm_knows(&host_item(vm)->sample, VM_LACKS));
+	ck_assert_uint_eq(host_item(vm)->sample.need, PAGES(10 * MIB));
+	ck_assert_uint_eq(host_item(vm)->sample.refaults, PAGES(3 * MIB));
+	ck_assert_uint_eq(host_item(vm)->sample.usable, PAGES(512 * MIB));
+	needy.need = UINT64_MAX; /* no amount */
+	host_report(vm, &needy);
+	host_run(SECOND);
+	ck_assert(!vm_knows(&host_item(vm)->sample, VM_LACKS));
+}
+END_TEST
+
+/* ---- free page reporting: the agent alone ---- */
+
+static struct host_vm *vm_that_reports(void)
+{
+	struct host_vm *vm = host_vm(0);
+
+	vm->reporting = true;
+	return vm_with_agent_of(vm);
+}
+
+/* The next tick asks inside: a usage of from is to be to. */
+static void inside(const struct host_vm *vm, uint64_t seq, uint64_t from, uint64_t to)
+{
+	struct engine_reason *reason;
+
+	host_target(vm, seq, to);
+	reason = &fake.actions[fake.nr_actions - 1].reason;
+	reason->inside = true;
+	reason->from = PAGES(from);
+	if (to > from)
+		reason->type = ENGINE_CANCEL;
+}
+
+/* A tick, for something has changed, and what it leads to. */
+static void soon(const struct host_vm *vm)
+{
+	static uint64_t inactive = 400 * MIB;
+	struct hv_agent moved = report;
+
+	moved.lists.inactive_file = inactive += 4096;
+	host_report(vm, &moved);
+	host_run(100000);
+}
+
+START_TEST(guest_reports_what_is_free_only_while_its_agent_and_its_balloon_do)
+{
+	struct host_vm *vm = vm_that_reports();
+	struct hv_agent frees_nothing = report;
+
+	ck_assert(host_item(vm)->attrs.reports);
+	frees_nothing.reclaims = false;
+	host_report(vm, &frees_nothing);
+	host_run(SECOND);
+	ck_assert(!host_item(vm)->attrs.reports);
+	host_report(vm, &report);
+	host_run(SECOND);
+	ck_assert(host_item(vm)->attrs.reports);
+	host_run(CORE_AGENT_SILENT_US + SECOND);
+	ck_assert(!host_item(vm)->attrs.reports);
+	vm->reporting = false; /* by its description, which is read anew every five seconds */
+	for (unsigned int i = 0; i < 8; i++) {
+		host_report(vm, &report);
+		host_run(SECOND);
+	}
+	ck_assert(host_item(vm)->attrs.agent);
+	ck_assert(!host_item(vm)->attrs.reports);
+}
+END_TEST
+
+START_TEST(what_is_asked_inside_goes_to_the_agent_and_no_target_is_set)
+{
+	struct host_vm *vm = vm_that_reports();
+
+	vm->reads_nothing = true;
+	inside(vm, 4, 700 * MIB, 600 * MIB);
+	host_run(SECOND);
+	ck_assert_uint_eq(vm->calls[HV_RECLAIM], 1);
+	ck_assert_uint_eq(vm->last[HV_RECLAIM].bytes, 100 * MIB);
+	ck_assert_uint_lt(host_item(vm)->sample.applied_seq, 4);
+	host_freed(vm, 0, 100 * MIB);
+	host_run(2 * SECOND);
+	ck_assert_uint_eq(vm->calls[HV_TARGET], 0);
+	ck_assert_uint_eq(host_item(vm)->sample.applied_seq, 4);
+	ck_assert_uint_eq(fake.nr_results, 0);
+}
+END_TEST
+
+START_TEST(what_is_asked_inside_meanwhile_is_asked_when_the_agent_has_answered)
+{
+	struct host_vm *vm = vm_that_reports();
+
+	vm->reads_nothing = true;
+	inside(vm, 1, 700 * MIB, 600 * MIB);
+	soon(vm);
+	inside(vm, 2, 600 * MIB, 560 * MIB);
+	soon(vm);
+	inside(vm, 3, 560 * MIB, 570 * MIB); /* ten of it need not */
+	soon(vm);
+	ck_assert_uint_eq(vm->calls[HV_RECLAIM], 1);
+	host_freed(vm, 0, 100 * MIB);
+	soon(vm);
+	ck_assert_uint_eq(vm->calls[HV_RECLAIM], 2);
+	ck_assert_uint_eq(vm->last[HV_RECLAIM].bytes, 30 * MIB);
+	host_freed(vm, 0, 30 * MIB);
+	host_run(2 * SECOND);
+	ck_assert_uint_eq(vm->calls[HV_RECLAIM], 2);
+	ck_assert_uint_eq(host_item(vm)->sample.applied_seq, 3);
+}
+END_TEST
+
+START_TEST(what_is_asked_inside_and_taken_back_before_it_was_told_is_not_told)
+{
+	struct host_vm *vm = vm_that_reports();
+
+	host.refuse = true; /* calls cannot be made now */
+	inside(vm, 1, 700 * MIB, 600 * MIB);
+	soon(vm);
+	inside(vm, 2, 600 * MIB, 550 * MIB);
+	soon(vm);
+	inside(vm, 3, 550 * MIB, 700 * MIB);
+	soon(vm);
+	host.refuse = false;
+	host_run(2 * SECOND);
+	ck_assert_uint_eq(vm->calls[HV_RECLAIM], 0);
+	ck_assert_uint_eq(vm->calls[HV_TARGET], 0);
+	ck_assert_uint_eq(host_item(vm)->sample.applied_seq, 3);
+}
+END_TEST
+
+/* 0: less came; 1: an error; 2: no answer; 3: it is not to be asked again so soon. */
+START_TEST(agent_that_does_not_bring_it_is_told_to_the_engine)
+{
+	static const int errors[] = { -ENODATA, -EIO, -ETIMEDOUT, -ETIMEDOUT };
+	struct host_vm *vm = vm_that_reports();
+
+	vm->reads_nothing = true;
+	inside(vm, 1, 700 * MIB, 600 * MIB);
+	host_run(SECOND);
+	if (_i < 2)
+		host_freed(vm, _i == 0 ? 0 : -EIO, 80 * MIB);
 	else
-		ck_assert_uint_eq(host_item(vm)->sample.usable, 0);
+		host_run(CORE_AGENT_ASK_US);
+	if (_i == 3) {
+		host_report(vm, &report);
+		inside(vm, 2, 700 * MIB, 600 * MIB);
+		host_run(SECOND);
+		ck_assert_uint_eq(vm->calls[HV_RECLAIM], 1);
+	}
+	host_run(SECOND);
+	ck_assert_uint_ge(fake.nr_results, 1);
+	ck_assert_int_eq(fake.results[fake.nr_results - 1].error, errors[_i]);
+	ck_assert_uint_eq(fake.results[fake.nr_results - 1].seq, _i == 3 ? 2 : 1);
+	ck_assert_uint_eq(vm->calls[HV_TARGET], 0);
+}
+END_TEST
+
+START_TEST(balloon_that_is_turned_instead_waits_for_no_answer_of_before)
+{
+	struct host_vm *vm = vm_that_reports();
+
+	vm->reads_nothing = true;
+	inside(vm, 1, 700 * MIB, 600 * MIB);
+	soon(vm);
+	host_target(vm, 2, GIB - 64 * MIB); /* of what is free */
+	soon(vm);
+	ck_assert_uint_eq(vm->calls[HV_TARGET], 1);
+	host_freed(vm, 0, 100 * MIB);
+	host_run(SECOND);
+	ck_assert_uint_eq(vm->calls[HV_TARGET], 1);
+}
+END_TEST
+
+/* Its kernel has no memory.reclaim: the agent says so, and the host goes on without. */
+START_TEST(BR_90_agent_that_cannot_reclaim_is_never_asked_and_its_balloon_goes_on)
+{
+	struct host_vm *vm = host_vm(0);
+	struct hv_agent old = report;
+
+	old.reclaims = false;
+	vm->reporting = true;
+	host_up();
+	host_report(vm, &old);
+	host_run(2 * SECOND);
+	host_report(vm, &old);
+	host_target(vm, 1, GIB - 256 * MIB);
+	host_run(SECOND);
+	ck_assert(!host_item(vm)->attrs.reports);
+	ck_assert(host_item(vm)->attrs.agent); /* what it tells counts all the same */
+	ck_assert_uint_eq(vm->calls[HV_RECLAIM], 0);
+	ck_assert_uint_eq(vm->calls[HV_TARGET], 1);
+	ck_assert_uint_eq(vm->last[HV_TARGET].target, GIB - 256 * MIB);
+}
+END_TEST
+
+/* Memory was plugged, and the guest's agent tells of it before its description does. */
+START_TEST(BR_56_agent_whose_guest_grew_under_it_claims_no_more_than_its_maximum)
+{
+	struct host_vm *vm = vm_with_agent(0);
+	struct hv_agent grown = report;
+
+	grown.floor = 3 * GIB;
+	host_report(vm, &grown);
+	host_run(SECOND);
+	ck_assert_uint_eq(host_item(vm)->attrs.agent_floor, PAGES(GIB));
+	vm->maximum = 4 * GIB;
+	for (unsigned int i = 0; i < 8; i++) {
+		host_report(vm, &grown);
+		host_run(SECOND);
+	}
+	ck_assert_uint_eq(host_item(vm)->attrs.maximum, PAGES(4 * GIB));
+	ck_assert_uint_eq(host_item(vm)->attrs.agent_floor, PAGES(3 * GIB));
 }
 END_TEST
 
@@ -265,16 +509,26 @@ int main(void)
 	tcase_add_checked_fixture(tc, host_setup, host_teardown);
 	tcase_add_test(tc, report_reaches_the_engine_and_is_dropped_when_the_agent_is_silent);
 	tcase_add_test(tc, target_waits_until_the_agent_has_freed_what_the_balloon_takes);
+	tcase_add_test(tc, small_ask_costs_the_guest_no_more_than_twice_what_it_brings);
 	tcase_add_test(tc, what_is_free_already_is_taken_at_once);
 	tcase_add_test(tc, agent_that_does_not_answer_is_waited_for_once_and_then_left_alone);
 	tcase_add_test(tc, target_of_a_vm_without_agent_waits_for_nobody);
 	tcase_add_test(tc, way_back_does_not_wait_and_takes_the_place_of_the_cut);
 	tcase_add_test(tc, reboot_while_a_target_waits_drops_it);
-	tcase_add_loop_test(
-		tc, guest_that_says_it_lacks_memory_counts_only_where_it_is_not_in_excess, 0, 2);
 	tcase_add_test(tc, what_is_cold_by_generations_counts_as_it_is);
 	tcase_add_test(tc, BR_32_silent_agent_costs_its_floor_its_lists_and_nothing_else);
 	tcase_add_test(tc, BR_33_guests_without_an_agent_are_treated_as_if_there_were_no_agents);
+	tcase_add_test(tc, lists_that_an_agent_tells_reach_the_engine_whole_or_not_at_all);
+	tcase_add_test(
+		tc, what_a_guest_lacks_and_reads_again_reaches_the_engine_beside_its_statistics);
+	tcase_add_test(tc, guest_reports_what_is_free_only_while_its_agent_and_its_balloon_do);
+	tcase_add_test(tc, what_is_asked_inside_goes_to_the_agent_and_no_target_is_set);
+	tcase_add_test(tc, what_is_asked_inside_meanwhile_is_asked_when_the_agent_has_answered);
+	tcase_add_test(tc, what_is_asked_inside_and_taken_back_before_it_was_told_is_not_told);
+	tcase_add_loop_test(tc, agent_that_does_not_bring_it_is_told_to_the_engine, 0, 4);
+	tcase_add_test(tc, balloon_that_is_turned_instead_waits_for_no_answer_of_before);
+	tcase_add_test(tc, BR_90_agent_that_cannot_reclaim_is_never_asked_and_its_balloon_goes_on);
+	tcase_add_test(tc, BR_56_agent_whose_guest_grew_under_it_claims_no_more_than_its_maximum);
 	tcase_add_test(tc, faults_of_an_agent_are_told_once);
 	suite_add_tcase(suite, tc);
 	return suite_run(suite);

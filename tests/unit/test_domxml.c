@@ -94,6 +94,42 @@ START_TEST(what_is_not_said_is_not_set)
 }
 END_TEST
 
+/* A socket's address holds 107 bytes: what libvirt bound is more for long names, and is kept whole.
+ */
+START_TEST(BR_127_path_of_an_agents_socket_is_kept_whole_however_long_the_name)
+{
+	static const int lengths[] = { 40, 67, 108, 255 };
+	char devices[700], path[400], name[300];
+
+	memset(name, 'n', sizeof(name));
+	memcpy(name, "a %n '", 6); /* spaces, and what a format would take for its own */
+	name[5] = '/';
+	name[lengths[_i]] = '\0';
+	snprintf(path, sizeof(path), "/run/libvirt/qemu/channel/%s", name);
+	snprintf(devices, sizeof(devices),
+		"<devices><channel type='unix'><source mode='bind' path='%s'/>"
+		"<target type='virtio' name='org.ballast.agent.0'/></channel></devices>",
+		path);
+	ck_assert_int_eq(parse_with(devices), 0);
+	ck_assert_str_eq(info.agent, path);
+}
+END_TEST
+
+START_TEST(a_balloon_that_reports_free_pages_says_so)
+{
+	ck_assert_int_eq(parse_with("<devices><memballoon model='virtio' freePageReporting='on'/>"
+				    "</devices>"),
+		0);
+	ck_assert(info.reporting);
+	ck_assert_int_eq(parse_with("<devices><memballoon model='virtio' freePageReporting='off'/>"
+				    "</devices>"),
+		0);
+	ck_assert(!info.reporting);
+	ck_assert_int_eq(parse_with("<devices><memballoon model='virtio'/></devices>"), 0);
+	ck_assert(!info.reporting);
+}
+END_TEST
+
 START_TEST(a_balloon_of_no_model_is_none)
 {
 	ck_assert_int_eq(parse_with("<devices><memballoon model='none'/></devices>"), 0);
@@ -647,6 +683,9 @@ int main(void)
 	tcase_add_test(tc, a_description_is_read);
 	tcase_add_test(tc, what_is_not_said_is_not_set);
 	tcase_add_test(tc, a_balloon_of_no_model_is_none);
+	tcase_add_test(tc, a_balloon_that_reports_free_pages_says_so);
+	tcase_add_loop_test(
+		tc, BR_127_path_of_an_agents_socket_is_kept_whole_however_long_the_name, 0, 4);
 	tcase_add_test(tc, memory_is_read_in_every_unit);
 	tcase_add_test(tc, unlimited_memtune_is_not_set);
 	tcase_add_test(tc, all_knobs_are_read);

@@ -468,6 +468,51 @@ START_TEST(show_has_every_knob_with_its_source_and_what_it_overrides)
 }
 END_TEST
 
+START_TEST(show_has_what_the_agent_in_the_guest_says_and_its_groups)
+{
+	struct json_object *result = call_ok(&client, "show", "{\"name\":\"web\"}"), *agent,
+			   *groups, *group;
+	struct sim_vm vm;
+	bool yes = false;
+
+	ck_assert(!json_object_object_get_ex(result, "agent", NULL));
+	json_object_put(result);
+	sim_vm_default(&vm);
+	vm.name = "told";
+	vm.guest.maximum = MIB(1024);
+	vm.guest.cache_cold = MIB(200);
+	vm.guest.hot = MIB(100);
+	vm.guest.agent = vm.guest.reporting = true;
+	ck_assert_int_eq(sim_vm_add(hv, &vm), 0);
+	run(8000 * MS); /* it is found by a listing */
+	result = call_ok(&client, "show", "{\"name\":\"told\"}");
+	ck_assert_int_eq(json_get_object(result, "agent", &agent), 0);
+	ck_assert_int_eq(json_get_bool(agent, "connected", &yes), 0);
+	ck_assert(yes);
+	ck_assert_int_eq(json_get_bool(agent, "inside", &yes), 0);
+	ck_assert(yes);
+	ck_assert_uint_eq(number(agent, "version"), 1);
+	ck_assert_ptr_nonnull(strstr(text(agent, "software"), "ballast-agent"));
+	ck_assert_uint_eq(number(agent, "active_anon"), MIB(100));
+	ck_assert_uint_eq(number(agent, "inactive_file"), MIB(200));
+	ck_assert_uint_gt(number(agent, "floor"), 0);
+	ck_assert_uint_eq(number(agent, "need"), 0);
+	ck_assert_int_eq(json_get_array(agent, "groups", &groups), 0);
+	ck_assert_uint_eq(json_object_array_length(groups), 1);
+	group = json_object_array_get_idx(groups, 0);
+	ck_assert_str_eq(text(group, "name"), "/");
+	ck_assert_uint_eq(number(group, "active"), MIB(100));
+	ck_assert_uint_eq(number(group, "inactive"), MIB(200));
+	json_object_put(result);
+	/* A listing of all VMs is not made longer by groups. */
+	result = call_ok(&client, "explain", "{\"name\":\"told\"}");
+	ck_assert_int_eq(json_get_array(result, "vms", &groups), 0);
+	ck_assert_int_eq(json_get_object(json_object_array_get_idx(groups, 0), "agent", &agent), 0);
+	ck_assert(!json_object_object_get_ex(agent, "groups", NULL));
+	json_object_put(result);
+}
+END_TEST
+
 START_TEST(set_is_written_and_counts_and_its_client_is_told_when)
 {
 	struct json_object *result = call_ok(&client, "set",
@@ -679,6 +724,7 @@ int main(void)
 	tcase_add_test(tc, released_vm_is_at_its_ceiling_and_stays_there);
 	tcase_add_test(tc, release_of_a_vm_that_is_not_managed_says_so);
 	tcase_add_test(tc, show_has_every_knob_with_its_source_and_what_it_overrides);
+	tcase_add_test(tc, show_has_what_the_agent_in_the_guest_says_and_its_groups);
 	tcase_add_test(tc, set_is_written_and_counts_and_its_client_is_told_when);
 	tcase_add_test(tc, set_is_whole_or_refused);
 	tcase_add_loop_test(tc, wrong_parameters_are_named, 0, sizeof(bad) / sizeof(bad[0]));

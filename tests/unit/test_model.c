@@ -16,7 +16,7 @@
 #include "policy/reclaim.h"
 
 #define RANDOM_TREES 10000
-#define NR_SHARES    (4 * MODEL_NODES)
+#define NR_SHARES    (RECLAIM_SHARES * MODEL_NODES)
 /* Off its proportion by at most: the rounding of two divisions; and a granule of carry each. */
 #define SLACK	    2
 #define SLACK_CARRY 4
@@ -52,6 +52,7 @@ static void build(const struct model_tree *model)
 			.usage = node->seen - node->owed,
 			.resident = node->resident,
 			.cold = node->cold,
+			.doubted = (uint32_t)node->doubted,
 			.keep = node->keep,
 			.at_most = node->at_most,
 		};
@@ -88,8 +89,8 @@ static const char *judge(const struct model_tree *model, int root, uint64_t need
 
 	for (size_t i = 0; i < plan->nr; i++)
 		copies[i] = (struct model_share){ node_of(plan->shares[i].memcg),
-			plan->shares[i].step, plan->shares[i].below_low, plan->shares[i].pages,
-			plan->shares[i].gain };
+			plan->shares[i].step, plan->shares[i].doubted, plan->shares[i].below_low,
+			plan->shares[i].pages, plan->shares[i].gain };
 	return model_judge(model, root, need, granule, &copy, slack);
 }
 
@@ -101,9 +102,10 @@ static void print(const struct model_tree *model)
 		fprintf(stderr,
 			"# %d: parent %d%s soft %" PRId64 " min %" PRIu64 " low %" PRIu64
 			" seen %" PRIu64 " owed %" PRIu64 " resident %" PRIu64 " cold %" PRIu64
-			" keep %" PRIu64 " at_most %" PRIu64 "%s\n",
+			" doubted %" PRIu64 " keep %" PRIu64 " at_most %" PRIu64 "%s\n",
 			n, m->parent, m->vm ? " VM" : "", (int64_t)m->soft, m->min, m->low, m->seen,
-			m->owed, m->resident, m->cold, m->keep, m->at_most, m->held ? " held" : "");
+			m->owed, m->resident, m->cold, m->doubted, m->keep, m->at_most,
+			m->held ? " held" : "");
 	}
 }
 
@@ -169,6 +171,7 @@ static void random_vm(struct model_node *node, uint64_t granule)
 	usage = node->seen - node->owed;
 	node->resident = percent(25) ? upto(usage) : usage;
 	node->cold = percent(15) ? 0 : upto(usage);
+	node->doubted = percent(60) ? 0 : upto(usage - node->cold);
 	node->keep = percent(30) ? 0 : upto(percent(15) ? usage + granule : usage / 2);
 	node->at_most = percent(20) ? upto(usage) : PAGES_UNLIMITED;
 	node->held = percent(8);

@@ -363,7 +363,7 @@ START_TEST(members_that_are_unknown_of_another_type_or_out_of_bounds_are_refused
 		{ &record_result, "{\"error\":1}" },
 		{ &record_result, "{\"error\":-4096}" },
 		{ &record_sample, "{\"stale\":1}" },
-		{ &record_sample, "{\"known\":512}" },
+		{ &record_sample, "{\"known\":1024}" },
 		{ &record_sample, "{\"usable\":4503599627370496}" },
 		{ &record_sample, "{\"resident\":4398046511105}" },
 		{ &record_sample, "{\"lists\":7}" },

@@ -112,6 +112,22 @@ void world_knobs(struct world *w, uint64_t id, const struct memcg_knobs *knobs)
 		&(struct engine_change){ .type = ENGINE_GROUP_KNOBS, .id = id, .knobs = *knobs });
 }
 
+void world_reports(struct world *w, uint64_t id)
+{
+	struct world_vm *vm = world_vm(w, id);
+
+	vm->tells = true;
+	vm->lists.inactive_file = vm->cache;
+	world_change(w, &(struct engine_change){
+				.type = ENGINE_VM_ATTRS,
+				.id = id,
+				.attrs = { .maximum = vm->maximum,
+					.act = true,
+					.agent = true,
+					.reports = true },
+			});
+}
+
 void world_state(struct world *w, uint64_t id, enum engine_vm_state state)
 {
 	world_change(
@@ -144,10 +160,27 @@ uint64_t world_usage(const struct world_vm *vm)
 	return pages_min(vm->resident + vm->swapped, vm->actual);
 }
 
+/* What its agent frees is the host's at once. */
+static void free_inside(struct world_vm *vm)
+{
+	uint64_t pages = pages_min(pages_min(vm->freeing, vm->speed), vm->cache);
+
+	if (!vm->freeing || vm->frees_nothing)
+		return;
+	vm->freeing -= pages;
+	vm->cache -= pages;
+	vm->lists.inactive_file = vm->cache;
+	vm->resident -= pages_min(vm->resident, pages);
+	if (!vm->freeing || !vm->cache)
+		vm->applied_seq = pages_max(vm->applied_seq, vm->freeing_seq);
+}
+
 static void move(struct world_vm *vm)
 {
 	uint64_t goal = vm->target, had = world_usage(vm), gone;
 
+	free_inside(vm);
+	had = world_usage(vm);
 	if (vm->pending_seq && !vm->hung && vm->delayed++ >= vm->delay) {
 		vm->target = goal = vm->pending;
 		vm->applied_seq = vm->pending_seq;
@@ -192,7 +225,35 @@ static struct vm_sample sample(const struct world_vm *vm)
 		s.usable = pages_sub(vm->actual, vm->anon);
 		s.disk_caches = vm->cache;
 	}
+	if (vm->tells) {
+		s.known |= VM_FIGURES_REPORT;
+		s.lists = vm->lists;
+		s.need = vm->need;
+		s.refaults = vm->refaults;
+	}
 	return s;
+}
+
+static void take_action(struct world *w, const struct engine_action *a)
+{
+	struct world_vm *vm = world_vm(w, a->id);
+
+	if (a->reason.inside) {
+		vm->told += a->reason.from > a->reason.to;
+		vm->freeing += pages_sub(a->reason.from, a->reason.to);
+		vm->freeing = pages_sub(vm->freeing, pages_sub(a->reason.to, a->reason.from));
+		vm->freeing_seq = a->seq;
+		return;
+	}
+	vm->commands++;
+	if (vm->refuses) {
+		w->results[w->nr_results++] =
+			(struct engine_result){ .id = a->id, .seq = a->seq, .error = -5 };
+		return;
+	}
+	vm->pending = a->target;
+	vm->pending_seq = a->seq;
+	vm->delayed = 0;
 }
 
 void world_tick(struct world *w)
@@ -222,20 +283,8 @@ void world_tick(struct world *w)
 	w->nr_changes = w->nr_requests = w->nr_results = 0;
 	for (size_t i = 0; i < w->out.nr_events && w->nr_events < 256; i++)
 		w->events[w->nr_events++] = w->out.events[i];
-	for (size_t i = 0; i < w->out.nr_actions; i++) {
-		const struct engine_action *a = &w->out.actions[i];
-		struct world_vm *vm = world_vm(w, a->id);
-
-		vm->commands++;
-		if (vm->refuses) {
-			w->results[w->nr_results++] =
-				(struct engine_result){ .id = a->id, .seq = a->seq, .error = -5 };
-			continue;
-		}
-		vm->pending = a->target;
-		vm->pending_seq = a->seq;
-		vm->delayed = 0;
-	}
+	for (size_t i = 0; i < w->out.nr_actions; i++)
+		take_action(w, &w->out.actions[i]);
 }
 
 void world_ticks(struct world *w, unsigned int nr)

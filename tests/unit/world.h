@@ -29,7 +29,13 @@ struct world_vm {
 	bool pretends;	 /* its actual falls, and it keeps what it has */
 	bool no_process; /* the host's figures of its process are unknown */
 	bool hung;	 /* its lane: targets are not taken up */
-	size_t commands;
+	/* Its agent, where it tells anything; what it was told to free, and does at the speed. */
+	bool tells;
+	struct vm_lists lists;
+	uint64_t need, refaults;
+	uint64_t freeing, freeing_seq;
+	bool frees_nothing;
+	size_t commands, told; /* targets; what its agent was told to free */
 };
 
 struct world {
@@ -68,6 +74,8 @@ void world_capped(struct world *w, uint64_t id, uint64_t ceiling, uint64_t actua
 	const struct memcg_knobs *knobs);
 void world_group(struct world *w, uint64_t id, uint64_t parent, const struct memcg_knobs *knobs);
 void world_knobs(struct world *w, uint64_t id, const struct memcg_knobs *knobs);
+/* Its agent is there, and free page reporting is on. */
+void world_reports(struct world *w, uint64_t id);
 void world_state(struct world *w, uint64_t id, enum engine_vm_state state);
 void world_change(struct world *w, const struct engine_change *change);
 void world_reclaim(struct world *w, uint64_t job, uint64_t root, uint64_t pages);
