@@ -17,8 +17,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#define PAGE UINT64_C(4096)
-#define KIB  UINT64_C(1024)
+#include "guest-agent/linux_text.h"
 
 /* ---- files ---- */
 
@@ -70,42 +69,6 @@ static int write_file(const char *folder, const char *name, const char *text)
 	return r;
 }
 
-/* The number behind key, which begins a line. Lines in any order, with or without a unit. */
-static bool value(const struct linux_platform *p, const char *key, uint64_t *ret)
-{
-	size_t length = strlen(key);
-	const char *at = p->file;
-	char *end;
-
-	for (; at; at = strchr(at, '\n'), at = at ? at + 1 : NULL) {
-		if (strncmp(at, key, length) || !strchr(" \t:", at[length]) || !at[length])
-			continue;
-		at += length + strspn(at + length, ": \t");
-		if (*at < '0' || *at > '9')
-			return false;
-		errno = 0;
-		*ret = strtoull(at, &end, 10);
-		return errno == 0;
-	}
-	return false;
-}
-
-static uint64_t value_or_0(const struct linux_platform *p, const char *key)
-{
-	uint64_t v = 0;
-
-	return value(p, key, &v) ? v : 0;
-}
-
-/* total= of the line that begins with kind ("some", "full"), microseconds. */
-static uint64_t stall(const struct linux_platform *p, const char *kind)
-{
-	const char *line = strstr(p->file, kind);
-	const char *total = line ? strstr(line, "total=") : NULL;
-
-	return total ? strtoull(total + strlen("total="), NULL, 10) : 0;
-}
-
 /* ---- the guest ---- */
 
 static uint64_t now(void *ctx)
@@ -116,34 +79,6 @@ static uint64_t now(void *ctx)
 	return (uint64_t)ts.tv_sec * 1000000 + (uint64_t)ts.tv_nsec / 1000;
 }
 
-static uint64_t kib(const struct linux_platform *p, const char *key)
-{
-	uint64_t v = value_or_0(p, key);
-
-	return v > PROTOCOL_NUMBER_MAX / KIB ? PROTOCOL_NUMBER_MAX : v * KIB;
-}
-
-static uint64_t pages(const struct linux_platform *p, const char *key)
-{
-	uint64_t v = value_or_0(p, key);
-
-	return v > PROTOCOL_NUMBER_MAX / PAGE ? PROTOCOL_NUMBER_MAX : v * PAGE;
-}
-
-/* MemAvailable came with Linux 3.14; what is free, file pages that are no shared memory, slab. */
-static void take_available(const struct linux_platform *p, struct agent_guest *g)
-{
-	uint64_t cached = kib(p, "Cached"), shmem = kib(p, "Shmem");
-
-	g->available = kib(p, "MemAvailable");
-	g->estimated = !strstr(p->file, "MemAvailable:");
-	if (g->estimated)
-		g->available = g->free + (cached > shmem ? cached - shmem : 0) + kib(p, "Buffers") +
-			       kib(p, "SReclaimable");
-	if (g->available > g->total)
-		g->available = g->total;
-}
-
 static int guest(void *ctx, struct agent_guest *ret_guest)
 {
 	struct linux_platform *p = ctx;
@@ -152,26 +87,13 @@ static int guest(void *ctx, struct agent_guest *ret_guest)
 
 	if (r < 0)
 		return r;
-	g.total = kib(p, "MemTotal");
-	g.free = kib(p, "MemFree");
-	if (!g.total)
-		return -EBADMSG;
-	take_available(p, &g);
-	g.active_anon = kib(p, "Active(anon)");
-	g.inactive_anon = kib(p, "Inactive(anon)");
-	g.active_file = kib(p, "Active(file)");
-	g.inactive_file = kib(p, "Inactive(file)");
-	g.reclaimable = kib(p, "SReclaimable");
-	g.swap_free = kib(p, "SwapFree");
-	if (read_file(p, p->proc, "vmstat") == 0) {
-		g.refaults = pages(p, "workingset_refault_file") +
-			     pages(p, "workingset_refault_anon") + pages(p, "workingset_refault");
-		g.swapins = pages(p, "pswpin");
-	}
-	if (read_file(p, p->proc, "pressure/memory") == 0) {
-		g.psi_some_us = stall(p, "some");
-		g.psi_full_us = stall(p, "full");
-	}
+	r = linux_take_meminfo(p->file, &g);
+	if (r < 0)
+		return r;
+	if (read_file(p, p->proc, "vmstat") == 0)
+		linux_take_vmstat(p->file, &g);
+	if (read_file(p, p->proc, "pressure/memory") == 0)
+		linux_take_pressure(p->file, &g);
 	*ret_guest = g;
 	return 0;
 }
@@ -183,15 +105,16 @@ static bool read_group(struct linux_platform *p, const char *path, struct agent_
 {
 	if (read_file(p, path, "memory.stat") < 0)
 		return false;
-	g->active_anon = value_or_0(p, "active_anon");
-	g->inactive_anon = value_or_0(p, "inactive_anon");
-	g->active_file = value_or_0(p, "active_file");
-	g->inactive_file = value_or_0(p, "inactive_file");
-	g->refaults = pages(p, "workingset_refault_file") + pages(p, "workingset_refault_anon");
-	g->restores = pages(p, "workingset_restore_file") + pages(p, "workingset_restore_anon");
+	g->active_anon = linux_number(p->file, "active_anon");
+	g->inactive_anon = linux_number(p->file, "inactive_anon");
+	g->active_file = linux_number(p->file, "active_file");
+	g->inactive_file = linux_number(p->file, "inactive_file");
+	g->refaults = linux_pages(p->file, "workingset_refault_file") +
+		      linux_pages(p->file, "workingset_refault_anon");
+	g->restores = linux_restores(p->file);
 	g->current = g->active_anon + g->inactive_anon + g->active_file + g->inactive_file;
 	if (read_file(p, path, "memory.pressure") == 0)
-		g->psi_some_us = stall(p, "some");
+		g->psi_some_us = linux_stall(p->file, "some");
 	g->dying = read_file(p, path, "cgroup.events") == 0 && strstr(p->file, "populated 0");
 	return true;
 }
@@ -279,21 +202,14 @@ static bool walk_folder(struct walk *w, char *path, unsigned int depth)
 /* A guest whose tasks are in no group is one: the root can be reclaimed as well. */
 static void add_root(struct walk *w)
 {
-	struct agent_group g = { .id = 1, .name = "/" };
+	struct agent_group g;
 	struct agent_guest all;
+	bool told;
 
 	if (guest(w->p, &all) < 0)
 		return;
-	g.active_anon = all.active_anon;
-	g.inactive_anon = all.inactive_anon;
-	g.active_file = all.active_file;
-	g.inactive_file = all.inactive_file;
-	g.current = all.total - all.free;
-	g.refaults = all.refaults;
-	if (read_file(w->p, w->p->proc, "vmstat") == 0)
-		g.restores = pages(w->p, "workingset_restore_file") +
-			     pages(w->p, "workingset_restore_anon");
-	/* Of the whole guest pressure is no group's own; what the agent waits itself is in it. */
+	told = read_file(w->p, w->p->proc, "vmstat") == 0;
+	linux_whole_guest(&all, told ? linux_restores(w->p->file) : 0, &g);
 	w->groups[0] = g;
 	w->p->groups[0].id = g.id;
 	memcpy(w->p->groups[0].path, w->p->cgroup, strlen(w->p->cgroup) + 1);
@@ -333,9 +249,9 @@ static uint64_t stolen(struct linux_platform *p, const char *path)
 	if (!strcmp(path, p->cgroup)) {
 		if (read_file(p, p->proc, "vmstat") < 0)
 			return 0;
-		return pages(p, "pgsteal_file") + pages(p, "pgsteal_anon");
+		return linux_stolen(p->file);
 	}
-	return read_file(p, path, "memory.stat") == 0 ? pages(p, "pgsteal") : 0;
+	return read_file(p, path, "memory.stat") == 0 ? linux_pages(p->file, "pgsteal") : 0;
 }
 
 /* Without swappiness, which this kernel does not take, no swap keeps anonymous pages. */
@@ -362,7 +278,7 @@ static int reclaim_file_only(struct linux_platform *p, const char *path, const c
 
 static bool has_swap(struct linux_platform *p)
 {
-	return read_file(p, p->proc, "meminfo") == 0 && kib(p, "SwapFree") > 0;
+	return read_file(p, p->proc, "meminfo") == 0 && linux_kib(p->file, "SwapFree") > 0;
 }
 
 static int reclaim(
