@@ -200,7 +200,7 @@ static int run_vm_call(struct hv *hv, const struct hv_call *call, struct hv_even
 		hv->guests_at = 0;
 	if (call->type == HV_INFO)
 		return answer_info(vm, event);
-	if (call->type == HV_RECLAIM)
+	if (call->type == HV_RECLAIM || call->type == HV_ATTACH)
 		return -EOPNOTSUPP;
 	if (call->type == HV_KNOBS)
 		return change_knobs(hv, vm, call->change);

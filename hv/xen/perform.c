@@ -526,6 +526,7 @@ void xen_perform(
 	case HV_KNOBS:
 		change_knobs(hv, link, event, call);
 		break;
+	case HV_ATTACH:
 	case HV_RECLAIM:
 		xen_fail(event, -EOPNOTSUPP, "agents are not reached on Xen yet");
 		break;
