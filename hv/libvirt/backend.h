@@ -7,7 +7,7 @@
  *   workers.c   the calls that may hang, and who makes them
  *   perform.c   each call, step by step
  *   agents.c    the sockets of agents in guests
- *   qga.c       guests that are reached through QEMU's guest agent
+ *   qga.c       guests that are reached through QEMU's guest agent; see qga.h
  *   watch.c     PSI, and the thread that looks for processes
  *   process smaps domxml calls qga_text   know nothing of this; nor does hv/queue.h
  *
