@@ -584,9 +584,12 @@ int domxml_parse_ceiling(const char *xml, uint64_t *ret_bytes)
 
 static int take_port(const xmlNode *domain, const char *name, struct domxml_port *port)
 {
-	const xmlNode *devices = child(domain, "devices", NULL);
-	int r = is(domain, "domain", NULL) ? 0 : -EBADMSG;
+	const xmlNode *devices;
+	int r = 0;
 
+	if (!is(domain, "domain", NULL))
+		return -EBADMSG;
+	devices = child(domain, "devices", NULL);
 	for (const xmlNode *node = devices ? devices->children : NULL; node; node = node->next) {
 		port->port |= is_port(node, name, &r);
 		port->controller |=
@@ -616,10 +619,13 @@ int domxml_port(const char *xml, const char *name, struct domxml_port *ret_port)
 
 static int take_disks(const xmlNode *domain, char (*ret_names)[DOMXML_DISK], size_t *ret_nr)
 {
-	const xmlNode *devices = child(domain, "devices", NULL);
-	int r = is(domain, "domain", NULL) ? 0 : -EBADMSG;
+	const xmlNode *devices;
 	size_t nr = 0;
+	int r = 0;
 
+	if (!is(domain, "domain", NULL))
+		return -EBADMSG;
+	devices = child(domain, "devices", NULL);
 	for (const xmlNode *node = devices ? devices->children : NULL; node && r == 0;
 		node = node->next) {
 		const xmlNode *target = is(node, "disk", NULL) ? child(node, "target", NULL) : NULL;

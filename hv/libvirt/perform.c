@@ -801,7 +801,7 @@ static int read_port(struct hv *hv, virConnectPtr conn, struct hv_event *event, 
 static void attach(struct hv *hv, virConnectPtr conn, struct hv_event *event, virDomainPtr dom,
 	bool persistent)
 {
-	struct domxml_port live, stored = { .port = true };
+	struct domxml_port live = { 0 }, stored = { .port = true };
 	int has_stored = persistent ? hv->calls->domain_is_persistent(dom) : 0;
 	unsigned int flags = 0;
 

@@ -77,7 +77,10 @@ static void encode(const char *what, char *to)
 		for (unsigned int k = 0; k < 3; k++)
 			bits = bits << 8 | (k < nr ? (unsigned char)what[i + k] : 0);
 		for (unsigned int k = 0; k < 4; k++)
-			*to++ = k <= nr ? digits[bits >> (18 - 6 * k) & 63] : '=';
+			to[k] = digits[bits >> (18 - 6 * k) & 63];
+		for (unsigned int k = nr + 1; k < 4; k++)
+			to[k] = '=';
+		to += 4;
 	}
 	*to = '\0';
 }
@@ -150,8 +153,11 @@ static int take_info(struct json_object *answer, struct qga_info *ret_info)
 		return -EBADMSG;
 	for (size_t i = 0; i < json_object_array_length(list); i++)
 		info.can |= command_bit(json_object_array_get_idx(list, i));
-	for (size_t i = 0; version[i] && i < QGA_TEXT - 1; i++)
-		info.version[i] = version[i] > ' ' && version[i] <= '~' ? version[i] : '?';
+	for (size_t i = 0; i < QGA_TEXT - 1 && version[i]; i++) {
+		info.version[i] = version[i];
+		if (version[i] <= ' ' || version[i] > '~')
+			info.version[i] = '?';
+	}
 	*ret_info = info;
 	return 0;
 }
