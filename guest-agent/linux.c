@@ -63,41 +63,6 @@ int linux_write(const char *folder, const char *name, const char *text)
 	return r;
 }
 
-/* The number behind key, which begins a line. Lines in any order, with or without a unit. */
-static bool value(const struct linux_platform *p, const char *key, uint64_t *ret)
-{
-	size_t length = strlen(key);
-	const char *at = p->file;
-	char *end;
-
-	for (; at; at = strchr(at, '\n'), at = at ? at + 1 : NULL) {
-		if (strncmp(at, key, length) || !strchr(" \t:", at[length]) || !at[length])
-			continue;
-		at += length + strspn(at + length, ": \t");
-		if (*at < '0' || *at > '9')
-			return false;
-		errno = 0;
-		*ret = strtoull(at, &end, 10);
-		return errno == 0;
-	}
-	return false;
-}
-
-uint64_t linux_value(const struct linux_platform *p, const char *key)
-{
-	uint64_t v = 0;
-
-	return value(p, key, &v) ? v : 0;
-}
-
-uint64_t linux_stall(const struct linux_platform *p, const char *kind)
-{
-	const char *line = strstr(p->file, kind);
-	const char *total = line ? strstr(line, "total=") : NULL;
-
-	return total ? strtoull(total + strlen("total="), NULL, 10) : 0;
-}
-
 char *linux_line(struct linux_platform *p)
 {
 	p->file[strcspn(p->file, "\n")] = '\0';
@@ -114,41 +79,13 @@ static uint64_t now(void *ctx)
 	return (uint64_t)ts.tv_sec * 1000000 + (uint64_t)ts.tv_nsec / 1000;
 }
 
-static uint64_t kib(const struct linux_platform *p, const char *key)
-{
-	uint64_t v = linux_value(p, key);
-
-	return v > PROTOCOL_NUMBER_MAX / LINUX_KIB ? PROTOCOL_NUMBER_MAX : v * LINUX_KIB;
-}
-
-uint64_t linux_pages(const struct linux_platform *p, const char *key)
-{
-	uint64_t v = linux_value(p, key);
-
-	return v > PROTOCOL_NUMBER_MAX / LINUX_PAGE ? PROTOCOL_NUMBER_MAX : v * LINUX_PAGE;
-}
-
-/* MemAvailable came with Linux 3.14; what is free, file pages that are no shared memory, slab. */
-static void take_available(const struct linux_platform *p, struct agent_guest *g)
-{
-	uint64_t cached = kib(p, "Cached"), shmem = kib(p, "Shmem");
-
-	g->available = kib(p, "MemAvailable");
-	g->estimated = !strstr(p->file, "MemAvailable:");
-	if (g->estimated)
-		g->available = g->free + (cached > shmem ? cached - shmem : 0) + kib(p, "Buffers") +
-			       kib(p, "SReclaimable");
-	if (g->available > g->total)
-		g->available = g->total;
-}
-
 /*
  * Where the balloon deflates on OOM, what it holds counts as used and not as gone: it is taken off,
  * so that the guest has as much, and uses as much, as in one whose balloon takes it from the total.
  */
 static void take_off_balloon(const struct linux_platform *p, struct agent_guest *g)
 {
-	uint64_t in = linux_pages(p, "balloon_inflate"), out = linux_pages(p, "balloon_deflate");
+	uint64_t in = linux_pages(p->file, "balloon_inflate"), out = linux_pages(p->file, "balloon_deflate");
 
 	if (p->balloon_counts && in > out && in - out < g->total)
 		g->total -= in - out;
@@ -164,28 +101,15 @@ int linux_guest(void *ctx, struct agent_guest *ret_guest)
 
 	if (r < 0)
 		return r;
-	g.total = kib(p, "MemTotal");
-	g.free = kib(p, "MemFree");
-	if (!g.total)
-		return -EBADMSG;
-	take_available(p, &g);
-	g.active_anon = kib(p, "Active(anon)");
-	g.inactive_anon = kib(p, "Inactive(anon)");
-	g.active_file = kib(p, "Active(file)");
-	g.inactive_file = kib(p, "Inactive(file)");
-	g.reclaimable = kib(p, "SReclaimable");
-	g.swap_free = kib(p, "SwapFree");
+	r = linux_take_meminfo(p->file, &g);
+	if (r < 0)
+		return r;
 	if (linux_read(p, p->proc, "vmstat") == 0) {
-		g.refaults = linux_pages(p, "workingset_refault_file") +
-			     linux_pages(p, "workingset_refault_anon") +
-			     linux_pages(p, "workingset_refault");
-		g.swapins = linux_pages(p, "pswpin");
+		linux_take_vmstat(p->file, &g);
 		take_off_balloon(p, &g);
 	}
-	if (linux_read(p, p->proc, "pressure/memory") == 0) {
-		g.psi_some_us = linux_stall(p, "some");
-		g.psi_full_us = linux_stall(p, "full");
-	}
+	if (linux_read(p, p->proc, "pressure/memory") == 0)
+		linux_take_pressure(p->file, &g);
 	g.aging = linux_aging(p);
 	*ret_guest = g;
 	return 0;

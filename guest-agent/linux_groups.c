@@ -16,17 +16,16 @@ static bool read_group(struct linux_platform *p, const char *path, struct agent_
 {
 	if (linux_read(p, path, "memory.stat") < 0)
 		return false;
-	g->active_anon = linux_value(p, "active_anon");
-	g->inactive_anon = linux_value(p, "inactive_anon");
-	g->active_file = linux_value(p, "active_file");
-	g->inactive_file = linux_value(p, "inactive_file");
-	g->refaults = linux_pages(p, "workingset_refault_file") +
-		      linux_pages(p, "workingset_refault_anon");
-	g->restores = linux_pages(p, "workingset_restore_file") +
-		      linux_pages(p, "workingset_restore_anon");
+	g->active_anon = linux_number(p->file, "active_anon");
+	g->inactive_anon = linux_number(p->file, "inactive_anon");
+	g->active_file = linux_number(p->file, "active_file");
+	g->inactive_file = linux_number(p->file, "inactive_file");
+	g->refaults = linux_pages(p->file, "workingset_refault_file") +
+		      linux_pages(p->file, "workingset_refault_anon");
+	g->restores = linux_restores(p->file);
 	g->current = g->active_anon + g->inactive_anon + g->active_file + g->inactive_file;
 	if (linux_read(p, path, "memory.pressure") == 0)
-		g->psi_some_us = linux_stall(p, "some");
+		g->psi_some_us = linux_stall(p->file, "some");
 	g->dying = linux_read(p, path, "cgroup.events") == 0 && strstr(p->file, "populated 0");
 	return true;
 }
@@ -113,23 +112,14 @@ static bool walk_folder(struct walk *w, char *path, unsigned int depth)
 /* A guest whose tasks are in no group is one: the root can be reclaimed as well. */
 static void add_root(struct walk *w)
 {
-	struct agent_group g = { .id = 1, .name = "/" };
 	struct agent_guest all;
+	bool told;
 
 	if (linux_guest(w->p, &all) < 0)
 		return;
-	g.active_anon = all.active_anon;
-	g.inactive_anon = all.inactive_anon;
-	g.active_file = all.active_file;
-	g.inactive_file = all.inactive_file;
-	g.current = all.total - all.free;
-	g.refaults = all.refaults;
-	if (linux_read(w->p, w->p->proc, "vmstat") == 0)
-		g.restores = linux_pages(w->p, "workingset_restore_file") +
-			     linux_pages(w->p, "workingset_restore_anon");
-	/* Of the whole guest pressure is no group's own; what the agent waits itself is in it. */
-	w->groups[0] = g;
-	w->p->groups[0].id = g.id;
+	told = linux_read(w->p, w->p->proc, "vmstat") == 0;
+	linux_whole_guest(&all, told ? linux_restores(w->p->file) : 0, &w->groups[0]);
+	w->p->groups[0].id = w->groups[0].id;
 	memcpy(w->p->groups[0].path, w->p->cgroup, strlen(w->p->cgroup) + 1);
 	w->nr = 1;
 }

@@ -4,9 +4,7 @@
 #define BALLAST_GUEST_AGENT_LINUX_INTERNAL_H
 
 #include "guest-agent/linux.h"
-
-#define LINUX_PAGE UINT64_C(4096)
-#define LINUX_KIB  UINT64_C(1024)
+#include "guest-agent/linux_text.h"
 
 /* linux.c: files */
 /* False: it is too long. */
@@ -16,11 +14,6 @@ int linux_read(struct linux_platform *p, const char *folder, const char *name);
 int linux_write(const char *folder, const char *name, const char *text);
 /* The first line of p->file, terminated. */
 char *linux_line(struct linux_platform *p);
-/* The number behind key, which begins a line of p->file; 0: there is none. As it is, in pages. */
-uint64_t linux_value(const struct linux_platform *p, const char *key);
-uint64_t linux_pages(const struct linux_platform *p, const char *key);
-/* total= of the line that begins with kind ("some", "full"), microseconds. */
-uint64_t linux_stall(const struct linux_platform *p, const char *kind);
 int linux_guest(void *ctx, struct agent_guest *ret_guest);
 
 /* linux_groups.c */

@@ -15,9 +15,9 @@ static uint64_t stolen(struct linux_platform *p, const char *path)
 	if (!strcmp(path, p->cgroup)) {
 		if (linux_read(p, p->proc, "vmstat") < 0)
 			return 0;
-		return linux_pages(p, "pgsteal_file") + linux_pages(p, "pgsteal_anon");
+		return linux_stolen(p->file);
 	}
-	return linux_read(p, path, "memory.stat") == 0 ? linux_pages(p, "pgsteal") : 0;
+	return linux_read(p, path, "memory.stat") == 0 ? linux_pages(p->file, "pgsteal") : 0;
 }
 
 /* Without swappiness, which this kernel does not take, no swap keeps anonymous pages. */
@@ -39,7 +39,7 @@ static int reclaim_file_only(struct linux_platform *p, const char *path, const c
 
 static bool has_swap(struct linux_platform *p)
 {
-	return linux_read(p, p->proc, "meminfo") == 0 && linux_value(p, "SwapFree") > 0;
+	return linux_read(p, p->proc, "meminfo") == 0 && linux_kib(p->file, "SwapFree") > 0;
 }
 
 int linux_reclaim(

@@ -207,6 +207,7 @@ enum core_knob {
 	CORE_GUEST_SWAP,
 	CORE_MANAGE,
 	CORE_GROUP,
+	CORE_AGENT,
 	CORE_KNOBS,
 };
 
@@ -231,7 +232,7 @@ struct core_word {
 	const char *rule;    /* the name of the rule; NULL: of none */
 	bool enforced;	     /* it counts because the others said more than it allows */
 	const char *refused; /* why it does not count whatever else is said; NULL: it may */
-	uint64_t value;	     /* bytes (HV_UNLIMITED: none); yes, no; enum hv_manage */
+	uint64_t value;	     /* bytes (HV_UNLIMITED: none); yes, no; enum hv_manage, hv_way */
 	const char *group;   /* of CORE_GROUP; of CORE_FROM_GROUP the group that says it */
 };
 
@@ -267,8 +268,15 @@ int core_vm_knobs(const struct core *core, uint64_t id, struct core_knobs_view *
  */
 int core_set_knobs(struct core *core, uint64_t id, const struct hv_knobs_change *change,
 	uint64_t *ret_change, char *why, size_t size);
+/*
+ * Adds the port of an agent to the VM: HV_ATTACH. *ret_change as above; one that is there already
+ * is done, with a message. -EPERM: of that VM, or of all, nothing is done: manage, mode; else
+ * errors as above.
+ */
+int core_attach(struct core *core, uint64_t id, bool persistent, uint64_t *ret_change);
 enum core_change_state { CORE_CHANGE_RUNNING, CORE_CHANGE_DONE, CORE_CHANGE_FAILED };
-/* *ret_message: of a failure, valid until the next event or step. The last 64 are remembered. */
+/* *ret_message, which may be empty: valid until the next event or step. The last 64 are
+ * remembered. */
 enum core_change_state core_change(
 	const struct core *core, uint64_t change, const char **ret_message);
 

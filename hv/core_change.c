@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * What operators write into a VM's metadata: one change a VM at a time, on its lane, like all calls
- * for it. What became of the last ones is remembered for who asks.
+ * What operators write into a VM's metadata, and the port of an agent that they add: one change a
+ * VM at a time, on its lane, like all calls for it. What became of the last ones is remembered for
+ * who asks.
  */
 #include <config.h>
 
@@ -94,12 +95,10 @@ out:
 	return r;
 }
 
-int core_set_knobs(struct core *core, uint64_t id, const struct hv_knobs_change *change,
-	uint64_t *ret_change, char *why, size_t size)
+/* The VM, if it can be changed now. */
+static int find(struct core *core, uint64_t id, struct core_vm **ret_vm)
 {
 	struct core_vm *vm = core_vm_by_id(core, id);
-	struct core_changed *result;
-	int r;
 
 	if (!vm || vm->gone || !vm->has_info || vm->told.id != id)
 		return -ENOENT;
@@ -109,18 +108,53 @@ int core_set_knobs(struct core *core, uint64_t id, const struct hv_knobs_change 
 		return -ENOTCONN;
 	if (vm->lane.late)
 		return -ETIMEDOUT;
+	*ret_vm = vm;
+	return 0;
+}
+
+/* Its lane has the wish. */
+static uint64_t begin(struct core *core, struct core_vm *vm)
+{
+	struct core_changed *result;
+
+	vm->change_id = ++core->next_change;
+	result = &core->changes[vm->change_id % CORE_CHANGES];
+	*result = (struct core_changed){ .id = vm->change_id, .state = CORE_CHANGE_RUNNING };
+	core_vm_ready(core, vm);
+	return vm->change_id;
+}
+
+int core_set_knobs(struct core *core, uint64_t id, const struct hv_knobs_change *change,
+	uint64_t *ret_change, char *why, size_t size)
+{
+	struct core_vm *vm;
+	int r = find(core, id, &vm);
+
+	if (r < 0)
+		return r;
 	r = check(core, vm, change, why, size);
 	if (r < 0)
 		return r;
 	r = hv_change_copy(change, &vm->change);
 	if (r < 0)
 		return r;
-	vm->change_id = ++core->next_change;
-	result = &core->changes[vm->change_id % CORE_CHANGES];
-	*result = (struct core_changed){ .id = vm->change_id, .state = CORE_CHANGE_RUNNING };
 	vm->lane.change = &vm->change;
-	core_vm_ready(core, vm);
-	*ret_change = vm->change_id;
+	*ret_change = begin(core, vm);
+	return 0;
+}
+
+int core_attach(struct core *core, uint64_t id, bool persistent, uint64_t *ret_change)
+{
+	struct core_vm *vm;
+	int r = find(core, id, &vm);
+
+	if (r < 0)
+		return r;
+	if (!core->config.engine.act || !vm->attrs.act)
+		return -EPERM;
+	vm->lane.want_attach = true;
+	vm->lane.persistent = persistent;
+	*ret_change = begin(core, vm);
 	return 0;
 }
 
@@ -142,26 +176,40 @@ static void forget(struct core_vm *vm)
 	hv_change_clear(&vm->change);
 	vm->change_id = 0;
 	vm->lane.change = NULL;
+	vm->lane.want_attach = false;
+}
+
+bool core_change_is(const struct hv_call *call)
+{
+	return call->type == HV_KNOBS || call->type == HV_ATTACH;
 }
 
 void core_change_answer(struct core *core, struct core_vm *vm, const struct hv_event *event)
 {
-	if (event->error)
-		finish(core, vm->change_id, CORE_CHANGE_FAILED, core_error_text(event));
-	else
+	bool attach = vm->lane.call.type == HV_ATTACH;
+	const char *why = core_error_text(event);
+
+	if (attach && event->error == -EOPNOTSUPP && !event->message)
+		why = "with this hypervisor no port can be added";
+	if (attach && event->error == -EEXIST) {
+		finish(core, vm->change_id, CORE_CHANGE_DONE, "it has the agent's port already");
+	} else if (event->error) {
+		finish(core, vm->change_id, CORE_CHANGE_FAILED, why);
+		core_say(core, CORE_LOG_WARNING, vm, "%s: %s",
+			attach ? "the agent's port was not added" : "its metadata was not written",
+			why);
+	} else {
 		finish(core, vm->change_id, CORE_CHANGE_DONE, NULL);
-	if (event->error)
-		core_say(core, CORE_LOG_WARNING, vm, "its metadata was not written: %s",
-			core_error_text(event));
-	else
-		core_say(core, CORE_LOG_INFO, vm, "its metadata was written");
+		core_say(core, CORE_LOG_INFO, vm,
+			attach ? "the agent's port was added" : "its metadata was written");
+	}
 	forget(vm);
 	vm->lane.want_info |= !vm->gone;
 }
 
 void core_change_drop(struct core *core, struct core_vm *vm, const char *why)
 {
-	bool out = vm->lane.busy && vm->lane.call.type == HV_KNOBS;
+	bool out = vm->lane.busy && core_change_is(&vm->lane.call);
 
 	if (!vm->change_id)
 		return;

@@ -407,7 +407,7 @@ static void on_answer(
 			"answers again, after %" PRIu64 " s", (now - lane->since) / 1000000);
 		core_vm_drop_target(core, vm, -ETIMEDOUT);
 	}
-	if (lane->call.type == HV_KNOBS)
+	if (core_change_is(&lane->call))
 		core_change_answer(core, vm, event);
 	if (vm->gone) {
 		core_vm_reap(core, vm);
@@ -416,7 +416,7 @@ static void on_answer(
 	if (event->error == -ENOENT) /* gone, or not ready */
 		core->list.wake = true;
 
-	if (lane->call.type == HV_KNOBS) {
+	if (core_change_is(&lane->call)) {
 		/* done above, whatever life it was asked in */
 	} else if (is_of_before(slot)) {
 		/* Not believed, and asked anew where it was a question. */

@@ -14,7 +14,7 @@
  *   core_job.c     the operator's requests
  *   core_pause.c   who is not to be asked, and who gets all back
  *   core_show.c    whose word counts for a VM, and what of it does not do what it seems to
- *   core_change.c  what operators write into a VM's metadata
+ *   core_change.c  what operators write into a VM's metadata, and ports that they add
  *   core_log.c     what operators read
  *   core_view.c    what they ask
  *
@@ -107,6 +107,7 @@ struct core_resolved {
 	struct engine_vm_attrs attrs;
 	enum hv_manage manage;	 /* the least of what its metadata and its groups say */
 	const char *soft_source; /* static */
+	enum hv_way agent;
 	struct core_knob_said said[CORE_KNOBS];
 	char group[HV_GROUP_MAX + 1];
 	char problem[512]; /* what was refused, for the operator; "": nothing */
@@ -504,6 +505,8 @@ void core_say_warnings(struct core *core, struct core_vm *vm);
 void core_say_group_warnings(const struct core *core);
 
 /* core_change.c */
+/* A call that writes. */
+bool core_change_is(const struct hv_call *call);
 /* The call that writes came to its end. */
 void core_change_answer(struct core *core, struct core_vm *vm, const struct hv_event *event);
 /* It is not waited for any more: why. One that is out is answered later all the same. */

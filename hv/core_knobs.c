@@ -68,6 +68,7 @@ const char *core_knob_name(enum core_knob knob)
 		[CORE_GUEST_SWAP] = "guest-swap",
 		[CORE_MANAGE] = "manage",
 		[CORE_GROUP] = "group",
+		[CORE_AGENT] = "agent",
 	};
 
 	return names[knob];
@@ -177,6 +178,9 @@ static bool says(const struct hv_knobs *knobs, enum core_knob knob, struct core_
 	case CORE_GROUP:
 		word->group = knobs->group;
 		return knobs->has_group && knobs->group;
+	case CORE_AGENT:
+		word->value = knobs->agent;
+		return knobs->has_agent;
 	default:
 		return false;
 	}
@@ -230,6 +234,9 @@ static struct core_word default_word(const struct sources *s, enum core_knob kno
 	case CORE_MANAGE:
 		word.value = HV_MANAGE_ACT;
 		break;
+	case CORE_AGENT:
+		word.value = HV_WAY_BALLAST;
+		break;
 	case CORE_GROUP:
 		word.group = s->info->partition ? s->info->partition : "/";
 		if (s->info->partition)
@@ -246,7 +253,7 @@ static bool exceeds(enum core_knob knob, const struct core_word *word, const str
 {
 	if (knob == CORE_GROUP)
 		return strcmp(word->group, rule->group) != 0;
-	if (knob == CORE_GUEST_SWAP || knob == CORE_MANAGE)
+	if (knob == CORE_GUEST_SWAP || knob == CORE_MANAGE || knob == CORE_AGENT)
 		return word->value != rule->value;
 	return word->value > rule->value;
 }
@@ -450,6 +457,7 @@ int core_resolve(const struct core_config *config, const struct hv_info *info, u
 	resolve_sizes(&sources, &resolved);
 	resolve_group(&resolved);
 	resolve_manage(config, &resolved);
+	resolved.agent = (enum hv_way)counting(&resolved.said[CORE_AGENT])->value;
 	resolved.attrs.max_rate = config->max_rate;
 	resolved.attrs.trust = config->trust;
 	resolved.attrs.guest_swap = counting(&resolved.said[CORE_GUEST_SWAP])->value;

@@ -277,8 +277,8 @@ void core_vm_ready(struct core *core, struct core_vm *vm)
 			ready = lane->want_target ? CORE_READY_INFO_URGENT : CORE_READY_INFO;
 		else if (lane->want_target)
 			ready = CORE_READY_URGENT;
-		else if (lane->change || lane->want_period || lane->want_unthrottle ||
-			 lane->want_stats)
+		else if (lane->change || lane->want_attach || lane->want_period ||
+			 lane->want_unthrottle || lane->want_stats)
 			ready = CORE_READY_NORMAL;
 	}
 	if (vm->ready == ready)

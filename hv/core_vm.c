@@ -139,6 +139,7 @@ static void end_life(struct core *core, struct core_vm *vm)
 	vm->life++;
 	lane->want_info = lane->want_target = lane->want_period = lane->want_stats = false;
 	lane->want_unthrottle = false;
+	lane->agent = HV_WAY_NONE;
 	lane->applied_seq = vm->stats_seq = vm->process_seq = 0;
 	book_min(vm, 0);
 	core_group_put(core, vm->group);
@@ -520,6 +521,17 @@ static int resolve(struct core *core, struct core_vm *vm, const struct hv_info *
 	return 0;
 }
 
+/* Who is listened to is told with a description: with the next, at once where somebody may be. */
+static void choose_agent(struct core_vm *vm, enum hv_way agent, bool port)
+{
+	enum hv_way before = vm->lane.agent;
+
+	if (agent == before)
+		return;
+	vm->lane.agent = agent;
+	vm->lane.want_info |= port || agent == HV_WAY_QEMU_GA || before == HV_WAY_QEMU_GA;
+}
+
 /* 0; what resolve() says, and nothing has changed. */
 static int take_info(
 	struct core *core, struct core_vm *vm, uint64_t now, const struct hv_info *info)
@@ -567,6 +579,7 @@ static int take_info(
 	vm->lifted &= !vm->lift_again;
 	vm->lift_again = false;
 	drop_takeover(core, vm);
+	choose_agent(vm, resolved.agent, info->agent);
 	core_vm_period(core, vm);
 	core_vm_ready(core, vm);
 	core_vm_assess(core, vm, now);

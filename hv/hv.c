@@ -67,6 +67,25 @@ bool hv_uuid_equal(const struct hv_uuid *a, const struct hv_uuid *b)
 	return !memcmp(a->bytes, b->bytes, sizeof(a->bytes));
 }
 
+static const char *const way_names[] = {
+	[HV_WAY_NONE] = "none", [HV_WAY_BALLAST] = "ballast", [HV_WAY_QEMU_GA] = "qemu-ga"
+};
+
+const char *hv_way_name(enum hv_way way)
+{
+	return way_names[way];
+}
+
+int hv_way_parse(const char *text, enum hv_way *ret_way)
+{
+	for (unsigned int i = 0; i < sizeof(way_names) / sizeof(way_names[0]); i++)
+		if (!strcmp(text, way_names[i])) {
+			*ret_way = (enum hv_way)i;
+			return 0;
+		}
+	return -EINVAL;
+}
+
 void hv_knobs_clear(struct hv_knobs *knobs)
 {
 	free(knobs->group);
@@ -183,6 +202,10 @@ int hv_change_apply(const struct hv_knobs_change *change, struct hv_knobs *knobs
 		knobs->has_manage = set->has_manage;
 		knobs->manage = set->manage;
 	}
+	if (set->has_agent || (change->clear & HV_KNOB_AGENT)) {
+		knobs->has_agent = set->has_agent;
+		knobs->agent = set->agent;
+	}
 	return 0;
 }
 
@@ -199,6 +222,7 @@ enum hv_event_type hv_answer_of(enum hv_call_type type)
 	case HV_TARGET:
 	case HV_UNTHROTTLE:
 	case HV_KNOBS:
+	case HV_ATTACH:
 	case HV_RECLAIM:
 		return HV_EVENT_DONE;
 	case HV_PROCESS:

@@ -90,6 +90,18 @@ enum hv_kind {
 	HV_KIND_STRICT_NUMA = 1u << 5, /* is bound to nodes of the host; only shown */
 };
 
+/* Which agent in the guest is listened to. */
+enum hv_way {
+	HV_WAY_NONE,
+	HV_WAY_BALLAST, /* ballast-agent, at a port of its own */
+	HV_WAY_QEMU_GA, /* QEMU's guest agent, as far as its policy lets files be read and written
+			 */
+};
+
+/* "none", "ballast", "qemu-ga"; -EINVAL: none of them. */
+const char *hv_way_name(enum hv_way way);
+int hv_way_parse(const char *text, enum hv_way *ret_way);
+
 /* What a VM is listed with. */
 struct hv_listed {
 	struct hv_uuid uuid;
@@ -100,11 +112,13 @@ struct hv_listed {
 
 /* One source of knobs; a field that the source does not say is not set. */
 struct hv_knobs {
-	bool has_soft_limit, has_min, has_low, has_max, has_guest_swap, has_manage, has_group;
+	bool has_soft_limit, has_min, has_low, has_max, has_guest_swap, has_manage, has_group,
+		has_agent;
 	uint64_t soft_limit, min, low, max; /* bytes; HV_UNLIMITED: said to be none */
 	bool guest_swap;
 	enum hv_manage { HV_MANAGE_NO, HV_MANAGE_OBSERVE, HV_MANAGE_ACT } manage;
 	char *group; /* "/prod/web" */
+	enum hv_way agent;
 };
 
 /*
@@ -119,6 +133,7 @@ enum hv_knob {
 	HV_KNOB_GUEST_SWAP = 1u << 4,
 	HV_KNOB_MANAGE = 1u << 5,
 	HV_KNOB_GROUP = 1u << 6,
+	HV_KNOB_AGENT = 1u << 7,
 };
 
 struct hv_knobs_change {
@@ -248,8 +263,12 @@ struct hv_host {
 /* ---- calls ---- */
 
 enum hv_call_type {
-	HV_LIST,   /* all VMs and their states; answered by HV_EVENT_LISTED */
-	HV_INFO,   /* of a VM: HV_EVENT_INFO */
+	HV_LIST, /* all VMs and their states; answered by HV_EVENT_LISTED */
+	/*
+	 * Of a VM: HV_EVENT_INFO. From then on the agent that the call names is listened to, and no
+	 * other; where the backend has no way to it, none is.
+	 */
+	HV_INFO,
 	HV_STATS,  /* of a VM: HV_EVENT_STATS */
 	HV_PERIOD, /* switch a VM's statistics on (period_s), live only: HV_EVENT_DONE */
 	/*
@@ -270,6 +289,13 @@ enum hv_call_type {
 	 */
 	HV_KNOBS,
 	/*
+	 * Adds the port of a ballast-agent to a VM that runs, and to its stored configuration where
+	 * persistent says so: DONE. -EEXIST: it is there already, wherever it was to be; -ENXIO:
+	 * the VM has nothing that a port could be added to; -EOPNOTSUPP: it has no stored
+	 * configuration, or not with this backend. After a failure nothing was added.
+	 */
+	HV_ATTACH,
+	/*
 	 * Have the agent free bytes in the guest: DONE, with what came, at the latest at the
 	 * deadline and a little. Never hangs, and takes no worker. -ENOTCONN: no agent; -EAGAIN: it
 	 * is at it already, or reads nothing; -EOPNOTSUPP: not with this backend.
@@ -287,6 +313,8 @@ struct hv_call {
 	uint64_t period_s;	     /* HV_PERIOD */
 	uint64_t bytes, deadline_ms; /* HV_RECLAIM */
 	bool anon, active;	     /* HV_RECLAIM: anonymous, active pages too */
+	enum hv_way agent;	     /* HV_INFO */
+	bool persistent;	     /* HV_ATTACH */
 	/*
 	 * HV_KNOBS. The caller's, who keeps it until the answer was taken or close() has returned;
 	 * a call that may outlive close() has a copy: hv_change_copy().

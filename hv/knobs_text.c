@@ -135,6 +135,14 @@ static void take_guest_swap(struct hv_info *info, const char *where, const char 
 	info->metadata.has_guest_swap = true;
 }
 
+static void take_agent(struct hv_info *info, const char *where, const char *value)
+{
+	if (hv_way_parse(value, &info->metadata.agent) < 0)
+		refuse(info, where, "agent", value, "it is ballast, qemu-ga or none");
+	else
+		info->metadata.has_agent = true;
+}
+
 int knobs_take(struct hv_info *info, const char *where, const char *name, const char *value)
 {
 	struct hv_knobs *k = &info->metadata;
@@ -153,6 +161,8 @@ int knobs_take(struct hv_info *info, const char *where, const char *name, const 
 		take_manage(info, where, value);
 	else if (!strcmp(name, "guest-swap"))
 		take_guest_swap(info, where, value);
+	else if (!strcmp(name, "agent"))
+		take_agent(info, where, value);
 	else
 		refuse(info, where, name, value, "no such attribute");
 	return 0;
@@ -206,5 +216,6 @@ int knobs_write(const struct hv_knobs_change *change, knobs_write_fn *write, voi
 		manage_words[k->has_manage ? k->manage : 0]);
 	write_text(&w, "guest-swap", HV_KNOB_GUEST_SWAP, k->has_guest_swap,
 		k->guest_swap ? "yes" : "no");
+	write_text(&w, "agent", HV_KNOB_AGENT, k->has_agent, hv_way_name(k->agent));
 	return w.r;
 }

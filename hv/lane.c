@@ -32,10 +32,15 @@ static bool take_wish(struct lane *lane)
 	if (lane->want_info) {
 		lane->want_info = false;
 		call->type = HV_INFO;
+		call->agent = lane->agent;
 	} else if (lane->change) {
 		call->type = HV_KNOBS;
 		call->change = lane->change;
 		lane->change = NULL;
+	} else if (lane->want_attach) {
+		lane->want_attach = false;
+		call->type = HV_ATTACH;
+		call->persistent = lane->persistent;
 	} else if (lane->want_target) {
 		lane->want_target = false;
 		lane->call_seq = lane->seq;
@@ -87,6 +92,9 @@ void lane_undo(struct lane *lane)
 		break;
 	case HV_KNOBS:
 		lane->change = lane->call.change;
+		break;
+	case HV_ATTACH:
+		lane->want_attach = true;
 		break;
 	case HV_PERIOD:
 		lane->want_period = true;

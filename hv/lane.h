@@ -4,9 +4,9 @@
  *
  * Balloon calls may never return (a stopped QEMU hangs them for ever), so a VM has at most one
  * call out, and never a second on top. Wishes are level-triggered: of targets only the newest
- * counts. Their order is fixed: description, knobs, target (with its ceiling), statistics' period,
- * lifting a throttle, statistics. Past its deadline a lane is not answering and costs nothing more
- * until it answers.
+ * counts. Their order is fixed: description, knobs, a port, target (with its ceiling), statistics'
+ * period, lifting a throttle, statistics. Past its deadline a lane is not answering and costs
+ * nothing more until it answers.
  *
  * Pure: now is passed in, no I/O, no allocation. The core's thread only.
  */
@@ -18,7 +18,9 @@
 struct lane {
 	struct hv_uuid uuid;
 	/* wishes */
-	bool want_info, want_period, want_unthrottle, want_stats, want_target;
+	bool want_info, want_period, want_unthrottle, want_stats, want_target, want_attach;
+	enum hv_way agent;		      /* goes with every description */
+	bool persistent;		      /* of want_attach */
 	const struct hv_knobs_change *change; /* the owner's, to be written; NULL: none */
 	uint64_t seq, target, ceiling;	      /* of the newest target */
 	uint64_t period_s;

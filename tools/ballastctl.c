@@ -222,6 +222,21 @@ static int do_set(const struct ctl_options *options, char **args)
 	return status;
 }
 
+static int do_agent(const struct ctl_options *options, char **args)
+{
+	struct client *client = NULL;
+	int status;
+
+	if (strcmp(args[0], "attach") != 0)
+		return ctl_fail(CTL_USAGE, "agent: '%s' is not attach", args[0]);
+	status = reach(options, &client);
+	if (status)
+		return status;
+	status = attach_agent(client, options, args[1]);
+	client_close(client);
+	return status;
+}
+
 static int do_pause(const struct ctl_options *options, char **args)
 {
 	struct json_object *params = NULL;
@@ -389,7 +404,14 @@ static int do_reclaim(const struct ctl_options *options, char **args)
 	return status;
 }
 
-enum { TAKES_GROUP = 1, TAKES_YES = 2, TAKES_ALL = 4, TAKES_DIRECT = 8, TAKES_KNOBS = 16 };
+enum {
+	TAKES_GROUP = 1,
+	TAKES_YES = 2,
+	TAKES_ALL = 4,
+	TAKES_DIRECT = 8,
+	TAKES_KNOBS = 16,
+	TAKES_PERSISTENT = 32,
+};
 
 struct command {
 	const char *name, *arguments;
@@ -435,6 +457,13 @@ static const struct command commands[] = {
 		"configuration: all that is given, or nothing. 'none' takes a word away, so that "
 		"the next\n"
 		"source counts. memtune is never written.\n" },
+	{ "agent", "attach NAME", 2, 2, TAKES_PERSISTENT, do_agent,
+		"add the port of ballast-agent to a VM that runs",
+		"Adds the channel org.ballast.agent.0 to the VM while it runs, for ballast-agent "
+		"in the\n"
+		"guest; until its next start, unless --persistent. One that is there already is "
+		"left as it\n"
+		"is. Of libvirt's VMs only, and only where ballastd acts.\n" },
 	{ "pause", "[NAME]", 0, 1, 0, do_pause, "ask nobody, or not this VM, until resume",
 		"Nobody is asked for memory, or not the VM NAME, until resume; giving back goes "
 		"on. "
@@ -472,6 +501,8 @@ static const struct option long_options[] = {
 	{ "max", required_argument, NULL, 'k' },
 	{ "manage", required_argument, NULL, 'k' },
 	{ "guest-swap", required_argument, NULL, 'k' },
+	{ "agent", required_argument, NULL, 'k' },
+	{ "persistent", no_argument, NULL, 'p' },
 	{ "version", no_argument, NULL, 'V' },
 	{ "help", no_argument, NULL, 'h' },
 	{ 0 },
@@ -481,7 +512,7 @@ static void print_help(void)
 {
 	fputs("Usage: ballastctl [OPTION...] COMMAND [ARGUMENT...]\n\n", stdout);
 	for (size_t i = 0; i < NR_COMMANDS; i++)
-		printf("  %-8s %-7s %s\n", commands[i].name, commands[i].arguments,
+		printf("  %-8s %-11s %s\n", commands[i].name, commands[i].arguments,
 			commands[i].line);
 	fputs("\n"
 	      "  -s, --socket PATH  the daemon's socket (default: " CLIENT_DEFAULT_SOCKET ")\n"
@@ -501,12 +532,15 @@ static void print_command_help(const struct command *command)
 	if (command->takes & TAKES_KNOBS)
 		fputs("      --soft-limit SIZE, --min SIZE, --low SIZE, --max SIZE\n"
 		      "      --manage act|observe|no, --guest-swap yes|no\n"
+		      "      --agent ballast|qemu-ga|none|default\n"
 		      "  -g, --group PATH  the VM's group\n",
 			stdout);
 	else if (command->takes & TAKES_GROUP)
 		fputs(GROUP_HELP, stdout);
 	if (command->takes & TAKES_YES)
 		fputs("  -y, --yes         do not ask\n", stdout);
+	if (command->takes & TAKES_PERSISTENT)
+		fputs("      --persistent  in the stored configuration too\n", stdout);
 	if (command->takes & TAKES_ALL)
 		fputs("  -a, --all         all VMs\n", stdout);
 	if (command->takes & TAKES_DIRECT)
@@ -571,6 +605,9 @@ static bool read_options(
 		case 'D':
 			options->direct = true;
 			break;
+		case 'p':
+			options->persistent = true;
+			break;
 		case 'c':
 			options->uri = optarg;
 			break;
@@ -600,6 +637,8 @@ static const char *foreign_option(const struct ctl_options *options, const struc
 		return "yes";
 	if (options->all && !(command->takes & TAKES_ALL))
 		return "all";
+	if (options->persistent && !(command->takes & TAKES_PERSISTENT))
+		return "persistent";
 	if (options->direct && !(command->takes & TAKES_DIRECT))
 		return "direct";
 	return options->uri && !options->direct ? "connect without --direct" : NULL;

@@ -20,7 +20,7 @@ enum { CTL_FAILED = 1, CTL_USAGE = 2, CTL_UNREACHABLE = 3, CTL_PARTLY = 4 };
 
 struct ctl_options {
 	const char *socket;
-	bool json, yes, all, direct;
+	bool json, yes, all, direct, persistent;
 	const char *group;
 	struct json_object *knobs; /* of set: its parameters but for name and group; NULL: none */
 	const char *uri;	   /* of --direct */
@@ -53,6 +53,9 @@ void show_agent(struct json_object *result);
 int set_option(struct ctl_options *options, const char *option, const char *value);
 /* Sets, and waits until it is written; an exit status. */
 int set_knobs(struct client *client, const struct ctl_options *options, const char *name);
+
+/* Adds the port of an agent, and waits until it is there; an exit status. */
+int attach_agent(struct client *client, const struct ctl_options *options, const char *name);
 
 /* For programs: the result as it came, indented. */
 void show_json(struct json_object *result);

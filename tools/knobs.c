@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* ballastctl show and set for people: see ballastctl.h. */
+/* ballastctl show, set and agent for people: see ballastctl.h. */
 #include <config.h>
 
 #include "tools/ballastctl.h"
@@ -119,6 +119,8 @@ static const struct {
 	{ "max", "max", { NULL }, NULL },
 	{ "manage", "manage", { "no", "observe", "act" }, "no, observe, act or none" },
 	{ "guest-swap", "guest_swap", { "yes", "no" }, "yes, no or none" },
+	{ "agent", "agent", { "ballast", "qemu-ga", "default" },
+		"ballast, qemu-ga, none or default" },
 };
 
 static bool is_word(size_t knob, const char *value)
@@ -154,40 +156,44 @@ int set_option(struct ctl_options *options, const char *option, const char *valu
 	return r < 0 ? ctl_fail(CTL_FAILED, "no memory") : 0;
 }
 
-/* The end of the change: an exit status. */
-static int wait_for_set(struct client *client, uint64_t set, const char *name)
+/*
+ * Calls what changes a VM, and waits for its end, which the notification tells under that key: 0
+ * with *ret_end, or an exit status. Takes over params.
+ */
+static int change_vm(struct client *client, const char *method, struct json_object *params,
+	const char *key, struct json_object **ret_end)
 {
-	struct json_object *params = NULL;
-	char why[600] = "";
-	int status;
+	struct json_object *result = NULL;
+	char why[600] = "", done[32];
+	uint64_t id;
+	int r = client_call(client, method, params, &result, why, sizeof(why));
 
+	if (r < 0)
+		return ctl_fail(r == -EREMOTE ? CTL_FAILED : CTL_UNREACHABLE, "%s", why);
+	id = number(result, key);
+	json_object_put(result);
+	snprintf(done, sizeof(done), "%s.done", method);
 	for (;;) {
-		int r = client_notification(
-			client, "set.done", SET_WAIT_MS, &params, why, sizeof(why));
-
+		r = client_notification(client, done, SET_WAIT_MS, ret_end, why, sizeof(why));
 		if (r == -EAGAIN)
-			return ctl_fail(
-				CTL_FAILED, "%s: the daemon has not said that it is written", name);
+			return ctl_fail(CTL_FAILED, "the daemon has not said that it is done");
 		if (r < 0)
 			return ctl_fail(CTL_UNREACHABLE, "%s", why);
-		if (number(params, "set") == set)
-			break;
-		json_object_put(params);
+		if (number(*ret_end, key) == id)
+			return 0;
+		json_object_put(*ret_end);
 	}
-	if (!strcmp(text(params, "state"), "done"))
-		status = EXIT_SUCCESS;
-	else
-		status = ctl_fail(CTL_FAILED, "%s: not set: %s", name, text(params, "message"));
-	json_object_put(params);
-	return status;
+}
+
+static bool is_done(struct json_object *end)
+{
+	return !strcmp(text(end, "state"), "done");
 }
 
 int set_knobs(struct client *client, const struct ctl_options *options, const char *name)
 {
-	struct json_object *params = json_object_get(options->knobs), *result = NULL;
-	char why[600] = "";
-	uint64_t set;
-	int r = 0;
+	struct json_object *params = json_object_get(options->knobs), *end = NULL;
+	int r = 0, status;
 
 	if (!params)
 		params = json_object_new_object();
@@ -198,10 +204,40 @@ int set_knobs(struct client *client, const struct ctl_options *options, const ch
 		json_object_put(params);
 		return ctl_fail(CTL_FAILED, "no memory");
 	}
-	r = client_call(client, "set", params, &result, why, sizeof(why));
-	if (r < 0)
-		return ctl_fail(r == -EREMOTE ? CTL_FAILED : CTL_UNREACHABLE, "%s", why);
-	set = number(result, "set");
-	json_object_put(result);
-	return wait_for_set(client, set, name);
+	status = change_vm(client, "set", params, "set", &end);
+	if (status)
+		return status;
+	if (!is_done(end))
+		status = ctl_fail(CTL_FAILED, "%s: not set: %s", name, text(end, "message"));
+	json_object_put(end);
+	return status;
+}
+
+/* ---- agent attach ---- */
+
+int attach_agent(struct client *client, const struct ctl_options *options, const char *name)
+{
+	struct json_object *params = json_object_new_object(), *end = NULL;
+	int r = 0, status;
+
+	json_put_string(params, "name", name, &r);
+	json_put_bool(params, "persistent", options->persistent, &r);
+	if (r < 0) {
+		json_object_put(params);
+		return ctl_fail(CTL_FAILED, "no memory");
+	}
+	status = change_vm(client, "agent.attach", params, "attach", &end);
+	if (status)
+		return status;
+	if (!is_done(end))
+		status = ctl_fail(
+			CTL_FAILED, "%s: nothing was added: %s", name, text(end, "message"));
+	else if (options->json)
+		show_json(end);
+	else
+		printf("%s: %s\n", name,
+			text(end, "message")[0] ? text(end, "message")
+						: "it has the agent's port now");
+	json_object_put(end);
+	return status;
 }

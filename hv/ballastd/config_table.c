@@ -178,6 +178,8 @@ const struct config_option config_rule_options[] = {
 		"no, observe or act; the lesser of it and mode counts." },
 	{ "rule", "group", &config_type_rule_group, RULE(knobs.group), 1, 190,
 		"The group, where metadata say none; before the partition." },
+	{ "rule", "agent", &config_type_rule_way, RULE(knobs.agent), 0, 0,
+		"ballast, qemu-ga or none: which agent in the guest is listened to." },
 	{ "rule", "enforce", &config_type_bool, RULE(enforce), 0, 0,
 		"yes: metadata and memtune may say less than the sizes here and not more, and "
 		"nothing else than the rest." },

@@ -31,7 +31,8 @@ extern const struct config_type config_type_mode, config_type_text, config_type_
 	config_type_percent_or_none, config_type_pages_up, config_type_pages_down,
 	config_type_limit_up, config_type_limit_down, config_type_time, config_type_seconds,
 	config_type_fraction, config_type_on_stop, config_type_rule_limit, config_type_rule_size,
-	config_type_rule_bool, config_type_rule_manage, config_type_rule_group;
+	config_type_rule_bool, config_type_rule_manage, config_type_rule_group,
+	config_type_rule_way;
 
 struct config_option {
 	const char *section, *key;

@@ -681,6 +681,7 @@ static bool *said(const struct config_option *option, void *base)
 		{ &knobs->guest_swap, &knobs->has_guest_swap },
 		{ &knobs->manage, &knobs->has_manage },
 		{ &knobs->group, &knobs->has_group },
+		{ &knobs->agent, &knobs->has_agent },
 	};
 	size_t i = 0;
 
@@ -773,5 +774,23 @@ static int parse_rule_group(
 		return bad(why, size, text, "is no group's path; write for example /production");
 	return keep(parse_text(option, text, base, why, size), option, base);
 }
+
+static int parse_rule_way(
+	const struct config_option *option, const char *text, void *base, char *why, size_t size)
+{
+	if (hv_way_parse(text, field(option, base)) < 0)
+		return bad(why, size, text, "is none of ballast, qemu-ga, none");
+	return keep(0, option, base);
+}
+
+static void format_rule_way(
+	const struct config_option *option, const void *base, char *buf, size_t size)
+{
+	const enum hv_way *way = field_const(option, base);
+
+	snprintf(buf, size, "%s", is_said(option, base) ? hv_way_name(*way) : "");
+}
+
+const struct config_type config_type_rule_way = { parse_rule_way, format_rule_way };
 
 const struct config_type config_type_rule_group = { parse_rule_group, format_text };

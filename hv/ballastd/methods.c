@@ -26,9 +26,10 @@ struct job {
 	bool told;	      /* anything yet */
 };
 
-/* A change of metadata that its client waits for. */
+/* A change of a VM that its client waits for. */
 struct set {
 	uint64_t id;
+	bool attach; /* the agent's port; else metadata */
 	struct control_client *client;
 };
 
@@ -289,14 +290,31 @@ static int refused_set(int r, const char *why, struct control_error *error)
 	return control_fail(error, CONTROL_INTERNAL, "cannot set: %s", strerror(-r));
 }
 
+/* It is under way, and its client is told when it ends. */
+static int answer_change(struct methods *m, struct control_client *client, uint64_t id, bool attach,
+	struct json_object **ret_result, struct control_error *error)
+{
+	struct json_object *result = json_object_new_object();
+	int r = 0;
+
+	m->sets[m->nr_sets++] = (struct set){ .id = id, .attach = attach, .client = client };
+	m->params.wake(m->params.ctx);
+	json_put_u64(result, "schema_version", VIEWS_SCHEMA, &r);
+	json_put_u64(result, attach ? "attach" : "set", id, &r);
+	if (r < 0) {
+		json_object_put(result);
+		result = NULL;
+	}
+	return answer(result, ret_result, error);
+}
+
 static int do_set(void *ctx, struct control_client *client, struct json_object *params,
 	struct json_object **ret_result, struct control_error *error)
 {
 	static const char *const names[] = { "name", "soft_limit", "min", "low", "max", "group",
-		"manage", "guest_swap", NULL };
+		"manage", "guest_swap", "agent", NULL };
 	struct methods *m = ctx;
 	struct hv_knobs_change change;
-	struct json_object *result;
 	uint64_t id = 0, set = 0;
 	char why[512] = "";
 	int r;
@@ -314,17 +332,35 @@ static int do_set(void *ctx, struct control_client *client, struct json_object *
 	hv_change_clear(&change);
 	if (r < 0)
 		return refused_set(r, why, error);
-	m->sets[m->nr_sets++] = (struct set){ .id = set, .client = client };
-	m->params.wake(m->params.ctx);
-	result = json_object_new_object();
-	r = 0;
-	json_put_u64(result, "schema_version", VIEWS_SCHEMA, &r);
-	json_put_u64(result, "set", set, &r);
-	if (r < 0) {
-		json_object_put(result);
-		result = NULL;
-	}
-	return answer(result, ret_result, error);
+	return answer_change(m, client, set, false, ret_result, error);
+}
+
+static int do_attach(void *ctx, struct control_client *client, struct json_object *params,
+	struct json_object **ret_result, struct control_error *error)
+{
+	static const char *const names[] = { "name", "persistent", NULL };
+	struct methods *m = ctx;
+	bool persistent = false;
+	uint64_t id = 0, attach = 0;
+	int r;
+
+	if (check_params(params, names, error) < 0 ||
+		get_shown_vm(m->params.core, params, &id, error) < 0)
+		return -1;
+	r = json_get_bool(params, "persistent", &persistent);
+	if (r < 0 && r != -ENOENT)
+		return control_fail_with(error, CONTROL_PARAMS, "parameter", "persistent",
+			"persistent is true or false");
+	if (m->nr_sets == JOBS_MAX)
+		return control_fail(error, CONTROL_TOO_MANY, "too many changes are under way");
+	r = core_attach(m->params.core, id, persistent, &attach);
+	if (r == -EPERM)
+		return control_fail(error, CONTROL_OBSERVE,
+			"the daemon only observes, or does not manage this VM, and changes nothing "
+			"of it; ballastctl show says whose word that is");
+	if (r < 0)
+		return refused_set(r, "", error);
+	return answer_change(m, client, attach, true, ret_result, error);
 }
 
 /* True where it came to its end, which was told. */
@@ -338,11 +374,11 @@ static bool tell_set(const struct methods *m, const struct set *set)
 	if (state == CORE_CHANGE_RUNNING)
 		return false;
 	object = json_object_new_object();
-	json_put_u64(object, "set", set->id, &r);
+	json_put_u64(object, set->attach ? "attach" : "set", set->id, &r);
 	json_put_string(object, "state", state == CORE_CHANGE_DONE ? "done" : "failed", &r);
-	if (state == CORE_CHANGE_FAILED)
+	if (state == CORE_CHANGE_FAILED || message[0])
 		json_put_string(object, "message", message, &r);
-	control_notify(set->client, "set.done", object);
+	control_notify(set->client, set->attach ? "agent.attach.done" : "set.done", object);
 	return true;
 }
 
@@ -686,6 +722,7 @@ const struct control_method methods_table[] = {
 	{ "explain", do_explain },
 	{ "show", do_show },
 	{ "set", do_set },
+	{ "agent.attach", do_attach },
 	{ "pause", do_pause },
 	{ "resume", do_resume },
 	{ "release", do_release },

@@ -49,6 +49,25 @@ static int get_size(struct json_object *params, const char *key, enum hv_knob kn
 	return 0;
 }
 
+/* "none" is a word of it; what clears is "default". */
+static int get_agent(
+	struct json_object *params, struct hv_knobs_change *change, struct control_error *error)
+{
+	const char *text = NULL;
+	int r = json_get_string(params, "agent", &text);
+
+	if (r == -ENOENT)
+		return 0;
+	if (r == 0 && !strcmp(text, "default")) {
+		change->clear |= HV_KNOB_AGENT;
+		return 0;
+	}
+	if (r < 0 || hv_way_parse(text, &change->set.agent) < 0)
+		return wrong(error, "agent", "is ballast, qemu-ga, none or default");
+	change->set.has_agent = true;
+	return 0;
+}
+
 static int get_words(
 	struct json_object *params, struct hv_knobs_change *change, struct control_error *error)
 {
@@ -70,6 +89,8 @@ static int get_words(
 		return r < 0 ? r : wrong(error, "guest_swap", "is yes, no or none");
 	set->has_guest_swap = r > 0;
 	set->guest_swap = r > 0 && !strcmp(text, "yes");
+	if (get_agent(params, change, error) < 0)
+		return -1;
 	r = get_text(params, "group", HV_KNOB_GROUP, change, &text, error);
 	if (r <= 0)
 		return r;

@@ -25,6 +25,8 @@ static void put_value(
 		json_put_string(object, "value", word->group, r);
 	else if (knob == CORE_MANAGE)
 		json_put_string(object, "value", manage_name(word->value), r);
+	else if (knob == CORE_AGENT)
+		json_put_string(object, "value", hv_way_name((enum hv_way)word->value), r);
 	else if (knob == CORE_GUEST_SWAP)
 		json_put_bool(object, "value", word->value, r);
 	else if (word->value <= INT64_MAX)

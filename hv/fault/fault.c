@@ -34,6 +34,7 @@ static const char *const calls[] = {
 	[HV_TARGET] = "target",
 	[HV_UNTHROTTLE] = "unthrottle",
 	[HV_KNOBS] = "knobs",
+	[HV_ATTACH] = "attach",
 	[HV_RECLAIM] = "reclaim",
 	[HV_PROCESS] = "process",
 	[HV_HOST] = "host",

@@ -20,8 +20,6 @@
 #include <sys/un.h>
 #include <unistd.h>
 
-#include "hv/agent_channel.h"
-
 /* Tried again after this, doubled up to... */
 #define PAUSE_FIRST_US UINT64_C(500000)
 #define PAUSE_MOST_US  UINT64_C(8000000)
@@ -45,21 +43,26 @@ struct lv_agent {
 
 /* ---- telling ---- */
 
-static void tell(struct hv *hv, struct lv_agent *agent)
+void lv_agents_tell(struct hv *hv, const struct hv_uuid *uuid, struct agent_channel *channel)
 {
 	struct hv_event event = {
 		.type = HV_EVENT_AGENT,
-		.uuid = agent->uuid,
-		.agent = agent->channel.agent,
+		.uuid = *uuid,
+		.agent = channel->agent,
 	};
 
-	if (!agent->channel.changed)
+	if (!channel->changed)
 		return;
-	agent->channel.changed = false;
+	channel->changed = false;
 	hv_queue_tell(&hv->queue, &event);
 }
 
-static void answer_call(struct hv *hv, struct lv_job *job, int error, uint64_t came)
+static void tell(struct hv *hv, struct lv_agent *agent)
+{
+	lv_agents_tell(hv, &agent->uuid, &agent->channel);
+}
+
+void lv_agents_answer(struct hv *hv, struct lv_job *job, int error, uint64_t came)
 {
 	if (error)
 		lv_fail(&job->item.event, error,
@@ -76,7 +79,7 @@ static void answer(struct hv *hv, struct lv_agent *agent, uint64_t now)
 
 	if (!agent->job || !agent_channel_answer(&agent->channel, now, &error, &came))
 		return;
-	answer_call(hv, agent->job, error, came);
+	lv_agents_answer(hv, agent->job, error, came);
 	agent->job = NULL;
 }
 
@@ -240,7 +243,7 @@ void *lv_agents_thread(void *arg)
 
 	pthread_mutex_lock(&hv->agents_lock);
 	while (!hv->agents_end) {
-		int wait = hv->agents ? ROUND_MS : -1;
+		int wait = hv->agents || hv->qga ? ROUND_MS : -1;
 
 		pthread_mutex_unlock(&hv->agents_lock);
 		n = epoll_wait(hv->agents_epoll, events, 16, wait);
@@ -254,6 +257,7 @@ void *lv_agents_thread(void *arg)
 				eventfd_read(hv->agents_fd, &(eventfd_t){ 0 });
 		}
 		look_at_all(hv, lv_now());
+		lv_qga_look(hv, lv_now());
 	}
 	pthread_mutex_unlock(&hv->agents_lock);
 	lv_put(hv);
@@ -278,6 +282,7 @@ void lv_agents_end(struct hv *hv)
 {
 	pthread_mutex_lock(&hv->agents_lock);
 	hv->agents_end = true;
+	pthread_cond_broadcast(&hv->qga_cond);
 	pthread_mutex_unlock(&hv->agents_lock);
 	eventfd_write(hv->agents_fd, 1);
 }
@@ -351,6 +356,10 @@ void lv_agents_reclaim(struct hv *hv, struct lv_job *job)
 	int r = -ENOTCONN;
 
 	pthread_mutex_lock(&hv->agents_lock);
+	if (lv_qga_reclaim(hv, job)) {
+		pthread_mutex_unlock(&hv->agents_lock);
+		return;
+	}
 	agent = find(hv, &call->uuid);
 	if (agent && agent->job)
 		r = -EAGAIN;
@@ -364,5 +373,5 @@ void lv_agents_reclaim(struct hv *hv, struct lv_job *job)
 		agent->job = job;
 	pthread_mutex_unlock(&hv->agents_lock);
 	if (r < 0)
-		answer_call(hv, job, r, 0);
+		lv_agents_answer(hv, job, r, 0);
 }

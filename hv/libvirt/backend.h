@@ -7,8 +7,9 @@
  *   workers.c   the calls that may hang, and who makes them
  *   perform.c   each call, step by step
  *   agents.c    the sockets of agents in guests
+ *   qga.c       guests that are reached through QEMU's guest agent; see qga.h
  *   watch.c     PSI, and the thread that looks for processes
- *   process smaps domxml calls   know nothing of this; nor does hv/queue.h
+ *   process smaps domxml calls qga_text   know nothing of this; nor does hv/queue.h
  *
  * Life: every thread and every domain event that is registered with libvirt has a reference of
  * the handle. Threads are detached, so nobody waits for them; when close() set `stopping` they
@@ -19,6 +20,7 @@
 
 #include <stdatomic.h>
 
+#include "hv/agent_channel.h"
 #include "hv/libvirt/calls.h"
 #include "hv/libvirt/libvirt.h"
 #include "hv/libvirt/process.h"
@@ -53,6 +55,13 @@ struct lv_worker {
 	virConnectPtr conn; /* the worker's own */
 	uint64_t generation;
 };
+
+/*
+ * Threads with a connection each for QEMU's guest agents: one for those that answered when they
+ * were asked last; one for all others, which also takes what the first is late with. Who hangs
+ * costs those who answer next to nothing.
+ */
+enum lv_qga_thread { LV_QGA_SOUND, LV_QGA_DOUBTFUL, LV_QGA_THREADS };
 
 /* What was told once: a call or flag that this libvirt does not know. */
 enum lv_lack {
@@ -98,6 +107,10 @@ struct hv {
 	struct lv_agent *agents;
 	int agents_epoll, agents_fd; /* the second wakes the thread */
 	bool agents_end;
+	struct lv_qga *qga;
+	struct lv_worker qga_workers[LV_QGA_THREADS];
+	unsigned int nr_qga_threads; /* none before there is a VM for them */
+	pthread_cond_t qga_cond;
 
 	/* The control thread's. */
 	virConnectPtr conn;
@@ -127,6 +140,9 @@ void lv_disconnect(struct hv *hv, virConnectPtr conn);
 /* ---- workers.c ---- */
 /* Lock held: a worker for what waits, if one is needed and there can be one more. */
 int lv_workers_start(struct hv *hv);
+/* Its own connection, opened anew where the control connection was. False: see the error. */
+bool lv_worker_connect(struct lv_worker *worker, uint64_t generation);
+void lv_worker_disconnect(struct lv_worker *worker);
 /* Lock held: calls that are out for too long. */
 unsigned int lv_workers_hung(const struct hv *hv, uint64_t now);
 
@@ -134,7 +150,7 @@ unsigned int lv_workers_hung(const struct hv *hv, uint64_t now);
 /* On the control connection: HV_LIST, HV_INFO. */
 void lv_perform_control(
 	struct hv *hv, virConnectPtr conn, struct hv_event *event, const struct hv_call *call);
-/* On a worker's connection: HV_STATS, HV_PERIOD, HV_TARGET, HV_UNTHROTTLE, HV_KNOBS. */
+/* On a worker's connection: HV_STATS, HV_PERIOD, HV_TARGET, HV_UNTHROTTLE, HV_KNOBS, HV_ATTACH. */
 void lv_perform_worker(
 	struct hv *hv, virConnectPtr conn, struct hv_event *event, const struct hv_call *call);
 /* The event is a failure; the message is copied. */
@@ -152,6 +168,22 @@ void *lv_agents_thread(void *hv);
 void lv_agents_name(struct hv *hv, const struct hv_uuid *uuid, const char *path);
 /* HV_RECLAIM; takes the job, and gives the answer to the queue. */
 void lv_agents_reclaim(struct hv *hv, struct lv_job *job);
+/* The answer to one. */
+void lv_agents_answer(struct hv *hv, struct lv_job *job, int error, uint64_t came);
+/* What is known of an agent changed, or it reported: told, once. Lock held. */
+void lv_agents_tell(struct hv *hv, const struct hv_uuid *uuid, struct agent_channel *channel);
+
+/* ---- qga.c; agents_lock is its lock ---- */
+/* The VM's agent is QEMU's, or is not. */
+void lv_qga_name(struct hv *hv, const struct hv_uuid *uuid, bool on);
+bool lv_qga_is_named(struct hv *hv, const struct hv_uuid *uuid);
+/* Whether a job runs on the domain or its disks, as is known now. */
+void lv_qga_rests(struct hv *hv, const struct hv_uuid *uuid, bool job);
+/* Lock held. The job is taken, true, where the VM's agent is QEMU's. */
+bool lv_qga_reclaim(struct hv *hv, struct lv_job *job);
+/* Lock held: requests whose time is over are answered, whatever hangs. */
+void lv_qga_look(struct hv *hv, uint64_t now);
+void lv_qga_destroy(struct hv *hv);
 
 /* ---- watch.c ---- */
 void *lv_pressure_thread(void *hv);

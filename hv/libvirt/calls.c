@@ -10,6 +10,9 @@ const struct libvirt_calls libvirt_calls = {
 		.pause_most = 30000000,
 		.hung = 3000000,        /* healthy calls take milliseconds */
 		.pressure = 250000,     /* the pool is read that often anyway */
+		.qga_pause = 10000000,  /* up to five minutes */
+		.qga_read = 2000000,    /* twice before it would be taken for silent */
+		.qga_fresh = 3000000,   /* statistics come every second */
 	},
 	.event_register_default_impl = virEventRegisterDefaultImpl,
 	.event_run_default_impl = virEventRunDefaultImpl,
@@ -46,4 +49,7 @@ const struct libvirt_calls libvirt_calls = {
 	.domain_set_memory = virDomainSetMemory,
 	.domain_set_memory_flags = virDomainSetMemoryFlags,
 	.domain_set_metadata = virDomainSetMetadata,
+	.domain_attach_device_flags = virDomainAttachDeviceFlags,
+	.domain_get_block_job_info = virDomainGetBlockJobInfo,
+	.domain_qemu_agent_command = virDomainQemuAgentCommand,
 };

@@ -13,6 +13,7 @@
 
 #include <stdint.h>
 
+#include <libvirt/libvirt-qemu.h>
 #include <libvirt/libvirt.h>
 #include <libvirt/virterror.h>
 
@@ -22,6 +23,9 @@ struct libvirt_times {
 	uint64_t pause_most;  /* ...up to this */
 	uint64_t hung;	      /* a call that is out for longer is hung */
 	uint64_t pressure;    /* at most one HV_EVENT_PRESSURE in that time */
+	uint64_t qga_pause;   /* before QEMU's agent is tried again; doubles up to 32 times that */
+	uint64_t qga_read;    /* between two readings through it */
+	uint64_t qga_fresh;   /* for so long it counts that no job was seen */
 };
 
 struct libvirt_calls {
@@ -85,6 +89,11 @@ struct libvirt_calls {
 	int (*domain_set_memory_flags)(virDomainPtr dom, unsigned long kib, unsigned int flags);
 	int (*domain_set_metadata)(virDomainPtr dom, int type, const char *metadata,
 		const char *key, const char *uri, unsigned int flags);
+	int (*domain_attach_device_flags)(virDomainPtr dom, const char *xml, unsigned int flags);
+	int (*domain_get_block_job_info)(virDomainPtr dom, const char *disk,
+		virDomainBlockJobInfoPtr ret_info, unsigned int flags);
+	char *(*domain_qemu_agent_command)(
+		virDomainPtr dom, const char *command, int timeout_s, unsigned int flags);
 };
 
 /* The real ones. */

@@ -473,20 +473,24 @@ static int copy(const xmlNode *node, char **ret)
 	return *ret ? 0 : -ENOMEM;
 }
 
+/* Whether a device is the port of that name. */
+static bool is_port(const xmlNode *device, const char *name, int *r)
+{
+	const xmlNode *target = is(device, "channel", NULL) ? child(device, "target", NULL) : NULL;
+
+	return target && says(target, "type", "virtio", r) && says(target, "name", name, r);
+}
+
 /* The port of its agent, where libvirt has bound a socket to it. */
 static int take_agent(struct hv_info *info, const xmlNode *domain)
 {
-	const xmlNode *devices = child(domain, "devices", NULL), *target, *source;
+	const xmlNode *devices = child(domain, "devices", NULL), *source;
 	char *path;
 	int r = 0;
 
 	for (const xmlNode *node = devices ? devices->children : NULL; node; node = node->next) {
-		if (!is(node, "channel", NULL))
-			continue;
-		target = child(node, "target", NULL);
 		source = child(node, "source", NULL);
-		if (!target || !source || !says(target, "type", "virtio", &r) ||
-			!says(target, "name", PROTOCOL_PORT, &r) ||
+		if (!source || !is_port(node, PROTOCOL_PORT, &r) ||
 			!says(source, "mode", "bind", &r))
 			continue;
 		path = attribute(source, "path", &r);
@@ -576,6 +580,86 @@ int domxml_parse_ceiling(const char *xml, uint64_t *ret_bytes)
 		r = -EBADMSG;
 	r = watch_stop(&watch, r);
 	xmlFreeDoc(doc);
+	return r;
+}
+
+/* ---- its devices ---- */
+
+static int take_port(const xmlNode *domain, const char *name, struct domxml_port *port)
+{
+	const xmlNode *devices;
+	int r = 0;
+
+	if (!is(domain, "domain", NULL))
+		return -EBADMSG;
+	devices = child(domain, "devices", NULL);
+	for (const xmlNode *node = devices ? devices->children : NULL; node; node = node->next) {
+		port->port |= is_port(node, name, &r);
+		port->controller |=
+			is(node, "controller", NULL) && says(node, "type", "virtio-serial", &r);
+	}
+	return r;
+}
+
+int domxml_port(const char *xml, const char *name, struct domxml_port *ret_port)
+{
+	struct domxml_port port = { 0 };
+	struct watch watch;
+	xmlDoc *doc;
+	xmlNode *root;
+	int r;
+
+	r = parse(xml, &doc, &root);
+	if (r < 0)
+		return r;
+	watch_start(&watch);
+	r = watch_stop(&watch, take_port(root, name, &port));
+	xmlFreeDoc(doc);
+	if (r == 0)
+		*ret_port = port;
+	return r;
+}
+
+static int take_disks(const xmlNode *domain, char (*ret_names)[DOMXML_DISK], size_t *ret_nr)
+{
+	const xmlNode *devices;
+	size_t nr = 0;
+	int r = 0;
+
+	if (!is(domain, "domain", NULL))
+		return -EBADMSG;
+	devices = child(domain, "devices", NULL);
+	for (const xmlNode *node = devices ? devices->children : NULL; node && r == 0;
+		node = node->next) {
+		const xmlNode *target = is(node, "disk", NULL) ? child(node, "target", NULL) : NULL;
+		char *name = attribute(target, "dev", &r);
+
+		if (name && (nr == DOMXML_DISKS || strlen(name) >= DOMXML_DISK))
+			r = -E2BIG;
+		else if (name)
+			strcpy(ret_names[nr++], name);
+		xmlFree(name);
+	}
+	*ret_nr = nr;
+	return r;
+}
+
+int domxml_disks(const char *xml, char (*ret_names)[DOMXML_DISK], size_t *ret_nr)
+{
+	struct watch watch;
+	xmlDoc *doc;
+	xmlNode *root;
+	size_t nr = 0;
+	int r;
+
+	r = parse(xml, &doc, &root);
+	if (r < 0)
+		return r;
+	watch_start(&watch);
+	r = watch_stop(&watch, take_disks(root, ret_names, &nr));
+	xmlFreeDoc(doc);
+	if (r == 0)
+		*ret_nr = nr;
 	return r;
 }
 

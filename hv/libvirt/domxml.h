@@ -46,6 +46,21 @@ int domxml_parse(const char *xml, struct hv_info *ret_info);
  */
 int domxml_parse_ceiling(const char *xml, uint64_t *ret_bytes);
 
+/* What a port of that name needs: whether it is there, and whether one could be added. */
+struct domxml_port {
+	bool port, controller;
+};
+
+/* -EBADMSG, -E2BIG, -ENOMEM. */
+int domxml_port(const char *xml, const char *name, struct domxml_port *ret_port);
+
+/* Longest name of a disk ("vda"), with the terminating 0, and how many there may be. */
+#define DOMXML_DISK  16
+#define DOMXML_DISKS 64
+
+/* The names of its disks. -E2BIG also: more, or longer ones; -EBADMSG, -ENOMEM. */
+int domxml_disks(const char *xml, char (*ret_names)[DOMXML_DISK], size_t *ret_nr);
+
 /*
  * ballast's own element after a change. element: as it is, with or without its namespace; NULL, or
  * one that cannot be read: none. Attributes that the change does not name stay, known or not.

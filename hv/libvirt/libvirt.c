@@ -68,6 +68,8 @@ static void free_hv(struct hv *hv)
 	free_jobs(&hv->normal);
 	processes_free(hv->processes);
 	lv_agents_destroy(hv);
+	lv_qga_destroy(hv);
+	pthread_cond_destroy(&hv->qga_cond);
 	pthread_mutex_destroy(&hv->agents_lock);
 	hv_queue_destroy(&hv->queue);
 	if (hv->psi_fd >= 0)
@@ -188,6 +190,7 @@ static int init_locks(struct hv *hv)
 	pthread_cond_init(&hv->control_cond, &attr);
 	pthread_cond_init(&hv->worker_cond, &attr);
 	pthread_cond_init(&hv->process_cond, &attr);
+	pthread_cond_init(&hv->qga_cond, &attr);
 	pthread_condattr_destroy(&attr);
 	return hv_queue_init(&hv->queue);
 }

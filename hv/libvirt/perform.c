@@ -10,6 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "common/protocol.h"
 #include "hv/libvirt/domxml.h"
 
 /* libvirt's protocol carries no more. */
@@ -383,8 +384,9 @@ static int read_memtune(struct hv *hv, virConnectPtr conn, struct hv_event *even
 }
 
 static void describe(
-	struct hv *hv, virConnectPtr conn, struct hv_event *event, const struct hv_uuid *uuid)
+	struct hv *hv, virConnectPtr conn, struct hv_event *event, const struct hv_call *call)
 {
+	const struct hv_uuid *uuid = &call->uuid;
 	virDomainPtr dom = look_up(hv, conn, event, uuid);
 	struct hv_info info;
 
@@ -398,7 +400,8 @@ static void describe(
 	}
 	info.uuid = *uuid;
 	processes_set_maximum(hv->processes, uuid, info.maximum);
-	lv_agents_name(hv, uuid, info.agent);
+	lv_agents_name(hv, uuid, call->agent == HV_WAY_BALLAST ? info.agent : NULL);
+	lv_qga_name(hv, uuid, call->agent == HV_WAY_QEMU_GA);
 	event->info = info;
 out:
 	hv->calls->domain_free(dom);
@@ -410,7 +413,7 @@ void lv_perform_control(
 	if (call->type == HV_LIST)
 		list(hv, conn, event);
 	else
-		describe(hv, conn, event, &call->uuid);
+		describe(hv, conn, event, call);
 }
 
 /* ---- what may hang ---- */
@@ -460,6 +463,42 @@ static bool read_job(struct hv *hv, struct hv_event *event, virDomainPtr dom, en
 	return true;
 }
 
+/* A disk's, of whatever kind; a call that fails may be a disk's that is just unplugged. */
+static bool disk_has_job(struct hv *hv, virDomainPtr dom, const char *disk)
+{
+	virDomainBlockJobInfo info;
+
+	return hv->calls->domain_get_block_job_info(dom, disk, &info, 0) > 0;
+}
+
+/* Whose disks cannot be named has one, for all that is known. */
+static bool has_block_job(struct hv *hv, virDomainPtr dom)
+{
+	char disks[DOMXML_DISKS][DOMXML_DISK], *xml = hv->calls->domain_get_xml_desc(dom, 0);
+	bool busy;
+	size_t nr;
+
+	busy = !xml || domxml_disks(xml, disks, &nr) < 0;
+	free(xml);
+	for (size_t i = 0; !busy && i < nr; i++)
+		busy = disk_has_job(hv, dom, disks[i]);
+	return busy;
+}
+
+/*
+ * With the statistics, on the VM's own lane, which may hang: QEMU's agent is asked for as long as
+ * this says that nothing runs that may have frozen its guest.
+ */
+static void look_for_jobs(
+	struct hv *hv, virDomainPtr dom, const struct hv_uuid *uuid, const struct hv_stats *stats)
+{
+	bool told = stats->job_known || known_to_lack(hv, LV_NO_JOB_STATS);
+
+	if (lv_qga_is_named(hv, uuid))
+		lv_qga_rests(
+			hv, uuid, !told || stats->job != HV_JOB_NONE || has_block_job(hv, dom));
+}
+
 /* 2^64 - 1 and what became of it in KiB are "not known", and so is all that no host has. */
 static void take_amount(
 	struct hv_stats *stats, enum hv_stat bit, uint64_t *ret_bytes, unsigned long long kib)
@@ -498,7 +537,8 @@ static void take_stat(struct hv_stats *stats, const virDomainMemoryStatStruct *s
 	}
 }
 
-static void read_stats(struct hv *hv, virConnectPtr conn, struct hv_event *event, virDomainPtr dom)
+static void read_stats(struct hv *hv, virConnectPtr conn, struct hv_event *event, virDomainPtr dom,
+	const struct hv_uuid *uuid)
 {
 	virDomainMemoryStatStruct stats[VIR_DOMAIN_MEMORY_STAT_NR];
 	struct hv_stats result = { 0 };
@@ -512,6 +552,7 @@ static void read_stats(struct hv *hv, virConnectPtr conn, struct hv_event *event
 	}
 	for (int i = 0; i < nr && i < VIR_DOMAIN_MEMORY_STAT_NR; i++)
 		take_stat(&result, &stats[i]);
+	look_for_jobs(hv, dom, uuid, &result);
 	event->stats = result;
 }
 
@@ -729,6 +770,67 @@ out:
 	free(config.new);
 }
 
+/* ---- the port of an agent ---- */
+
+#define PORT                                                                                       \
+	"<channel type='unix'><source mode='bind'/>"                                               \
+	"<target type='virtio' name='" PROTOCOL_PORT "'/></channel>"
+
+/* Of the live or the inactive description. */
+static int read_port(struct hv *hv, virConnectPtr conn, struct hv_event *event, virDomainPtr dom,
+	unsigned int flags, struct domxml_port *ret_port)
+{
+	char *xml = hv->calls->domain_get_xml_desc(dom, flags);
+	int r;
+
+	if (!xml) {
+		lv_failed(hv, conn, event, "reading the domain's description");
+		return event->error;
+	}
+	r = domxml_port(xml, PROTOCOL_PORT, ret_port);
+	free(xml);
+	if (r < 0)
+		lv_fail(event, r, "the domain's description cannot be read");
+	return r;
+}
+
+/*
+ * Only where it lacks: what is there may be somebody's own. No controller for it can be plugged
+ * into a domain that runs; into a stored configuration libvirt puts one by itself.
+ */
+static void attach(struct hv *hv, virConnectPtr conn, struct hv_event *event, virDomainPtr dom,
+	bool persistent)
+{
+	struct domxml_port live = { 0 }, stored = { .port = true };
+	int has_stored = persistent ? hv->calls->domain_is_persistent(dom) : 0;
+	unsigned int flags = 0;
+
+	if (has_stored < 0) {
+		lv_failed(hv, conn, event, "reading the domain's configuration");
+		return;
+	}
+	if (persistent && !has_stored) {
+		lv_fail(event, -EOPNOTSUPP,
+			"the domain is transient: it has no stored configuration");
+		return;
+	}
+	if (read_port(hv, conn, event, dom, 0, &live) < 0 ||
+		(persistent &&
+			read_port(hv, conn, event, dom, VIR_DOMAIN_XML_INACTIVE, &stored) < 0))
+		return;
+	flags |= live.port ? 0 : VIR_DOMAIN_AFFECT_LIVE;
+	flags |= stored.port ? 0 : VIR_DOMAIN_AFFECT_CONFIG;
+	if (!flags)
+		lv_fail(event, -EEXIST, "the port is there already");
+	else if (!live.port && !live.controller)
+		lv_fail(event, -ENXIO,
+			"the domain has no virtio-serial controller, and none can be plugged in "
+			"while it runs: add one, or the channel " PROTOCOL_PORT
+			", with virsh edit, and start it anew");
+	else if (hv->calls->domain_attach_device_flags(dom, PORT, flags) < 0)
+		lv_failed(hv, conn, event, "adding the port");
+}
+
 void lv_perform_worker(
 	struct hv *hv, virConnectPtr conn, struct hv_event *event, const struct hv_call *call)
 {
@@ -737,13 +839,15 @@ void lv_perform_worker(
 	if (!dom)
 		return;
 	if (call->type == HV_STATS)
-		read_stats(hv, conn, event, dom);
+		read_stats(hv, conn, event, dom, &call->uuid);
 	else if (call->type == HV_PERIOD)
 		set_period(hv, conn, event, dom, call->period_s);
 	else if (call->type == HV_UNTHROTTLE)
 		unthrottle(hv, conn, event, dom);
 	else if (call->type == HV_KNOBS)
 		change_knobs(hv, conn, event, dom, call->change);
+	else if (call->type == HV_ATTACH)
+		attach(hv, conn, event, dom, call->persistent);
 	else
 		set_target(hv, conn, event, dom, call);
 	hv->calls->domain_free(dom);

@@ -31,18 +31,17 @@ static struct lv_job *take(struct hv *hv, struct lv_worker *worker)
 	return job;
 }
 
-static void disconnect(struct lv_worker *worker)
+void lv_worker_disconnect(struct lv_worker *worker)
 {
 	if (worker->conn)
 		lv_disconnect(worker->hv, worker->conn);
 	worker->conn = NULL;
 }
 
-/* The worker's connection, opened anew where the control connection was. */
-static bool connect_worker(struct lv_worker *worker, uint64_t generation)
+bool lv_worker_connect(struct lv_worker *worker, uint64_t generation)
 {
 	if (worker->generation != generation)
-		disconnect(worker);
+		lv_worker_disconnect(worker);
 	if (!worker->conn)
 		worker->conn = lv_connect(worker->hv);
 	worker->generation = generation;
@@ -64,7 +63,7 @@ static void work(struct lv_worker *worker, struct lv_job *job, bool connected, u
 		lv_fail(event, -ENOTCONN, "not connected to libvirt");
 		return;
 	}
-	if (connect_worker(worker, generation)) {
+	if (lv_worker_connect(worker, generation)) {
 		lv_perform_worker(hv, worker->conn, event, &job->call);
 	} else {
 		lv_failed(hv, NULL, event, "connecting");
@@ -72,7 +71,7 @@ static void work(struct lv_worker *worker, struct lv_job *job, bool connected, u
 	}
 	/* The control connection finds out by itself whether libvirt is gone. */
 	if (event->error == -ENOTCONN)
-		disconnect(worker);
+		lv_worker_disconnect(worker);
 }
 
 static void *run(void *arg)
@@ -105,7 +104,7 @@ static void *run(void *arg)
 		lv_answer(hv, job);
 	}
 	pthread_mutex_unlock(&hv->lock);
-	disconnect(worker);
+	lv_worker_disconnect(worker);
 	lv_put(hv);
 	return NULL;
 }

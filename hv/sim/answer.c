@@ -195,6 +195,8 @@ static int run_vm_call(struct hv *hv, const struct hv_call *call, struct hv_even
 		return answer_info(vm, event);
 	if (call->type == HV_RECLAIM)
 		return sim_agent_reclaim(vm, call);
+	if (call->type == HV_ATTACH)
+		return -EOPNOTSUPP;
 	if (call->type == HV_KNOBS)
 		return change_knobs(hv, vm, call->change);
 	if (vm->guest.state == GUEST_OFF)

@@ -538,6 +538,9 @@ void xen_perform(
 	case HV_KNOBS:
 		change_knobs(hv, link, event, call);
 		break;
+	case HV_ATTACH:
+		xen_fail(event, -EOPNOTSUPP, "an agent on Xen needs no port");
+		break;
 	default:
 		xen_fail(event, -EOPNOTSUPP, "Xen throttles no domain for its memory");
 		break;

@@ -4,7 +4,7 @@
  * tried again a bounded number of times. A handle belongs to one thread. Calls block on xenstored.
  *
  * What ballast keeps there, all below STORE_ROOT/UUID, which only dom0 may read or write:
- *   soft-limit min low max group manage guest-swap   the operator's knobs, as in metadata
+ *   soft-limit min low max group manage guest-swap agent   the operator's knobs, as in metadata
  *   domid       whose the following are; of another domain they do not count
  *   ceiling     KiB, recorded before the first target
  *   slack       KiB that max_pages has over the target

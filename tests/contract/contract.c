@@ -143,6 +143,7 @@ static const enum hv_event_type answers[] = { [HV_LIST] = HV_EVENT_LISTED,
 	[HV_TARGET] = HV_EVENT_DONE,
 	[HV_UNTHROTTLE] = HV_EVENT_DONE,
 	[HV_KNOBS] = HV_EVENT_DONE,
+	[HV_ATTACH] = HV_EVENT_DONE,
 	[HV_RECLAIM] = HV_EVENT_DONE,
 	[HV_PROCESS] = HV_EVENT_PROCESS,
 	[HV_HOST] = HV_EVENT_HOST };
@@ -176,6 +177,8 @@ START_TEST(knobs_that_are_written_are_described_and_others_stay)
 						   .manage = HV_MANAGE_OBSERVE,
 						   .has_guest_swap = true,
 						   .guest_swap = true,
+						   .has_agent = true,
+						   .agent = HV_WAY_QEMU_GA,
 						   .has_group = true,
 						   .group = (char *)"/prod/a&b" } };
 	ck_assert_int_eq(error_of(HV_KNOBS, "web"), 0);
@@ -191,6 +194,7 @@ START_TEST(knobs_that_are_written_are_described_and_others_stay)
 	ck_assert(knobs.has_low && knobs.low == 0);
 	ck_assert(knobs.has_manage && knobs.manage == HV_MANAGE_OBSERVE);
 	ck_assert(!knobs.has_guest_swap);
+	ck_assert(knobs.has_agent && knobs.agent == HV_WAY_QEMU_GA);
 	ck_assert(knobs.has_group);
 	ck_assert_str_eq(knobs.group, "/prod/a&b");
 	ck_assert_ptr_null(event.info.problem);
@@ -199,11 +203,11 @@ START_TEST(knobs_that_are_written_are_described_and_others_stay)
 	knobs = said("db", &event);
 	ck_assert(!knobs.has_soft_limit && !knobs.has_group);
 	hv_event_clear(&event);
-	change = (struct hv_knobs_change){ .clear = 0x7f };
+	change = (struct hv_knobs_change){ .clear = 0xff };
 	ck_assert_int_eq(error_of(HV_KNOBS, "web"), 0);
 	knobs = said("web", &event);
 	ck_assert(!knobs.has_soft_limit && !knobs.has_min && !knobs.has_max && !knobs.has_group);
-	ck_assert(!knobs.has_low && !knobs.has_manage);
+	ck_assert(!knobs.has_low && !knobs.has_manage && !knobs.has_agent);
 	hv_event_clear(&event);
 }
 END_TEST
@@ -324,7 +328,8 @@ START_TEST(every_call_is_answered_once_with_its_token_and_type)
 		ck_assert_int_eq(event.type, answers[type]);
 		/* A limit that is the only one is not lifted; there is no agent. */
 		ck_assert(event.error == 0 ||
-			  (type == HV_UNTHROTTLE && event.error == -EOPNOTSUPP) ||
+			  ((type == HV_UNTHROTTLE || type == HV_ATTACH) &&
+				  event.error == -EOPNOTSUPP) ||
 			  (type == HV_RECLAIM &&
 				  (event.error == -EOPNOTSUPP || event.error == -ENOTCONN)));
 		if (of_a_vm(type))
@@ -513,6 +518,17 @@ START_TEST(a_ceiling_that_changes_is_recorded_anew)
 }
 END_TEST
 
+START_TEST(a_port_for_an_agent_is_added_once_or_cannot_be_added_at_all)
+{
+	int first;
+
+	open_host();
+	first = error_of(HV_ATTACH, "web");
+	ck_assert(first == 0 || first == -EOPNOTSUPP);
+	ck_assert_int_eq(error_of(HV_ATTACH, "web"), first ? first : -EEXIST);
+}
+END_TEST
+
 /* ---- what hangs ---- */
 
 START_TEST(a_vm_that_hangs_costs_the_others_nothing)
@@ -631,6 +647,7 @@ int contract_run(const struct contract_subject *of)
 	tcase_add_test(tests, a_period_is_set_live);
 	tcase_add_test(tests, a_target_is_set_and_its_ceiling_recorded);
 	tcase_add_test(tests, a_ceiling_that_changes_is_recorded_anew);
+	tcase_add_test(tests, a_port_for_an_agent_is_added_once_or_cannot_be_added_at_all);
 	tcase_add_test(tests, a_vm_that_hangs_costs_the_others_nothing);
 	tcase_add_test(tests, knobs_that_are_written_are_described_and_others_stay);
 	tcase_add_test(tests, min_over_max_is_refused_and_nothing_of_it_written);

@@ -38,7 +38,8 @@ static struct fake_domain *domain(const char *vm)
 
 static void fill(struct fake_domain *dom)
 {
-	strcpy(dom->inside, "<devices><memballoon model='virtio'/></devices>");
+	strcpy(dom->inside, "<devices><controller type='virtio-serial'/>"
+			    "<memballoon model='virtio'/></devices>");
 	strcpy(dom->inside_inactive, dom->inside);
 	dom->stats[0] = (virDomainMemoryStatStruct){ VIR_DOMAIN_MEMORY_STAT_ACTUAL_BALLOON,
 		CONTRACT_MAXIMUM / 1024 };
@@ -82,7 +83,8 @@ static int set_metadata(virDomainPtr dom, int type, const char *metadata, const 
 	if (r == 0 && domxml_parse_ceiling(d->note, &bytes) == 0)
 		snprintf(d->inside, sizeof(d->inside),
 			"<metadata><c:ceiling xmlns:c='%s' kib='%" PRIu64 "'/></metadata>"
-			"<devices><memballoon model='virtio'/></devices>",
+			"<devices><controller type='virtio-serial'/>"
+			"<memballoon model='virtio'/></devices>",
 			ns, bytes / 1024);
 	fake_unlock();
 	return r;

@@ -44,6 +44,22 @@ image_download() {
 	(cd "$2" && apt-get download -q -o APT::Sandbox::User=root "$1") >>"$CACHE/apt.log" 2>&1
 }
 
+# image_package NAME: prints the folder of that package, unpacked; fetches it where there is none.
+image_package() {
+	local dir=$CACHE/$1 work
+	if [ ! -d "$dir" ]; then
+		work=$(mktemp -d "$CACHE/.package.XXXXXX")
+		if ! image_download "$1" "$work"; then
+			apt_update >&2
+			image_download "$1" "$work" || die "could not fetch $1: see $CACHE/apt.log"
+		fi
+		dpkg -x "$work"/*.deb "$work/unpacked"
+		mv -T "$work/unpacked" "$dir" 2>/dev/null || true # somebody else was faster
+		rm -rf "$work"
+	fi
+	echo "$dir"
+}
+
 # image_tool SOURCE TARGET FLAGS...: compiles one of our small C programs unless it is up to date.
 image_tool() {
 	local source=$1 target=$2
@@ -94,4 +110,25 @@ image_build_initramfs() {
 	(cd "$tree" && find . | busybox cpio -o -H newc 2>/dev/null | gzip -1) >"$out.$$"
 	mv "$out.$$" "$out"
 	rm -rf "$tree"
+}
+
+# image_with_qga INITRAMFS: prints the path of the same with QEMU's guest agent as Debian has it, and
+# the libraries that it needs: this machine's.
+image_with_qga() {
+	local out=${1%.gz}-qga.gz package tree library
+	if [ ! -f "$out" ]; then
+		package=$(image_package qemu-guest-agent)
+		tree=$(mktemp -d "$CACHE/.initramfs.XXXXXX")
+		mkdir "$tree/bin"
+		cp "$package/usr/sbin/qemu-ga" "$tree/bin/"
+		ldd "$tree/bin/qemu-ga" | grep -o '/[^ ]*' | while read -r library; do
+			mkdir -p "$tree${library%/*}"
+			cp -L "$library" "$tree$library"
+		done
+		# The kernel unpacks one behind the other.
+		(cat "$1" && cd "$tree" && find . | busybox cpio -o -H newc 2>/dev/null | gzip -1) >"$out.$$"
+		mv "$out.$$" "$out"
+		rm -rf "$tree"
+	fi
+	echo "$out"
 }

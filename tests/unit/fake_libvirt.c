@@ -907,6 +907,85 @@ static int set_memory_flags(virDomainPtr dom, unsigned long kib, unsigned int fl
 	return change_memory(FAKE_SET_MEMORY_FLAGS, dom, kib);
 }
 
+/* Lock held: before the end of its devices, which it has. */
+static void plug(char *inside, size_t size, const char *device)
+{
+	char *end = strstr(inside, "</devices>");
+	size_t length = strlen(device);
+
+	if (!end || strlen(inside) + length >= size)
+		abort();
+	memmove(end + length, end, strlen(end) + 1);
+	memcpy(end, device, length);
+}
+
+static int attach_device(virDomainPtr dom, const char *xml, unsigned int flags)
+{
+	struct fake_domain *d = handle(dom)->dom;
+	int r;
+
+	if (!flags || flags & ~(unsigned int)(VIR_DOMAIN_AFFECT_LIVE | VIR_DOMAIN_AFFECT_CONFIG))
+		abort();
+	fake_lock();
+	r = enter_slow(FAKE_ATTACH, dom);
+	if (r == 0 && flags & VIR_DOMAIN_AFFECT_LIVE)
+		plug(d->inside, sizeof(d->inside), xml);
+	if (r == 0 && flags & VIR_DOMAIN_AFFECT_CONFIG)
+		plug(d->inside_inactive, sizeof(d->inside_inactive), xml);
+	if (r == 0)
+		changed("attached %s %u;", d->name, flags);
+	fake_unlock();
+	return r;
+}
+
+static int get_block_job(
+	virDomainPtr dom, const char *disk, virDomainBlockJobInfoPtr ret_info, unsigned int flags)
+{
+	int r;
+
+	fake_lock();
+	r = enter_slow(FAKE_BLOCK_JOB, dom);
+	if (r == 0)
+		r = handle(dom)->dom->block_job && !strcmp(disk, "vda");
+	fake_unlock();
+	return r;
+}
+
+static char *agent_command(virDomainPtr dom, const char *command, int timeout, unsigned int flags)
+{
+	struct fake_domain *d = handle(dom)->dom;
+	const char *answer = NULL;
+	int r, code = VIR_ERR_ARGUMENT_UNSUPPORTED;
+	char *copy = NULL;
+
+	if (timeout < 1 || timeout > 5 || flags)
+		abort(); /* it is never waited for without an end */
+	fake_lock();
+	if (d->agent_busy)
+		abort(); /* a second call on top of one */
+	d->agent_busy = true;
+	if (d->agent_hangs) {
+		fake.nr_hanging++;
+		while (!fake.release)
+			pthread_cond_wait(&hang, &lock);
+		fake.nr_hanging--;
+	}
+	r = enter(FAKE_AGENT, handle(dom)->conn);
+	fake_unlock();
+	if (r == 0 && d->agent)
+		answer = d->agent(d, command, &code);
+	if (r == 0 && answer)
+		copy = get_copy(answer);
+	else if (r == 0)
+		failed(code, code == VIR_ERR_OPERATION_FAILED
+				     ? "failed to flush file: Invalid argument"
+				     : "made up");
+	fake_lock();
+	d->agent_busy = false;
+	fake_unlock();
+	return copy;
+}
+
 static int set_memory_element(
 	virDomainPtr dom, const char *element, const char *key, unsigned int flags)
 {
@@ -951,7 +1030,13 @@ static int set_metadata(virDomainPtr dom, int type, const char *metadata, const 
 
 const struct libvirt_calls fake_calls = {
 	/* Short where tests wait for it, long where a slow machine must not get there. */
-	.times = { .pause_first = 5000, .pause_most = 20000, .hung = 60000000, .pressure = 2500 },
+	.times = { .pause_first = 5000,
+		.pause_most = 20000,
+		.hung = 60000000,
+		.pressure = 2500,
+		.qga_pause = 5000,
+		.qga_read = 2000,
+		.qga_fresh = 3600000000 },
 	.event_register_default_impl = register_default_impl,
 	.event_run_default_impl = run_default_impl,
 	.event_add_timeout = add_timeout,
@@ -987,4 +1072,7 @@ const struct libvirt_calls fake_calls = {
 	.domain_set_memory = set_memory,
 	.domain_set_memory_flags = set_memory_flags,
 	.domain_set_metadata = set_metadata,
+	.domain_attach_device_flags = attach_device,
+	.domain_get_block_job_info = get_block_job,
+	.domain_qemu_agent_command = agent_command,
 };

@@ -33,6 +33,9 @@ enum fake_call {
 	FAKE_SET_MEMORY_FLAGS,
 	FAKE_JOB,
 	FAKE_SET_PARAMETERS,
+	FAKE_ATTACH,
+	FAKE_BLOCK_JOB,
+	FAKE_AGENT,
 	FAKE_KEEPALIVE,
 	FAKE_CLOSE_CALLBACK,
 	FAKE_EVENT,
@@ -49,8 +52,15 @@ struct fake_domain {
 	unsigned long long config_limit_kib;
 	virDomainMemoryStatStruct stats[16];
 	int nr_stats;
-	bool hangs; /* what may hang does */
-	int job;    /* enum virDomainJobOperation; 0: none runs */
+	bool hangs;	/* what may hang does */
+	int job;	/* enum virDomainJobOperation; 0: none runs */
+	bool block_job; /* on its disk vda */
+	/*
+	 * QEMU's guest agent: the answer, or NULL with the error. On the backend's threads, one
+	 * call at a time. NULL: there is none.
+	 */
+	const char *(*agent)(struct fake_domain *dom, const char *command, int *ret_code);
+	bool agent_hangs, agent_busy;
 	/* What was set. */
 	char note[128];	     /* the ceiling's; "": none */
 	char memory[2][512]; /* ballast's element, live and in the configuration; "": none */

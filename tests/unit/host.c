@@ -196,6 +196,7 @@ static void answer_info(struct host_vm *vm, struct hv_event *event)
 		.hard_limit = vm->hard_limit,
 		.partition = copy(vm->partition),
 		.problem = copy(vm->problem),
+		.agent = copy(vm->port),
 	};
 	event->info.metadata.group = copy(vm->metadata.group);
 }
@@ -238,6 +239,9 @@ static void answer_vm(struct host_vm *vm, const struct hv_call *call)
 		if (!event.error)
 			vm->period_s = call->period_s;
 		break;
+	case HV_ATTACH:
+		event.error = vm->attach_error;
+		break;
 	case HV_UNTHROTTLE:
 		event.error = vm->lift_error;
 		if (!event.error)
@@ -262,6 +266,8 @@ static void serve_vm(const struct hv_call *call)
 
 	ck_assert_msg(!vm->busy, "a second call on top of one for %s", vm->name);
 	vm->busy = true;
+	if (call->type == HV_INFO && vm->calls[HV_INFO] < HOST_AGENTS)
+		vm->agents[vm->calls[HV_INFO]] = call->agent;
 	vm->calls[call->type]++;
 	vm->last[call->type] = *call;
 	host.out += call->type != HV_INFO; /* which is not of those that may hang */

@@ -17,6 +17,9 @@
 #define GIB	     (UINT64_C(1) << 30)
 #define PAGES(bytes) ((bytes) / POLICY_PAGE_SIZE)
 
+/* Descriptions whose agents are kept. */
+#define HOST_AGENTS 8
+
 struct host_vm {
 	bool there;
 	struct hv_uuid uuid;
@@ -40,9 +43,11 @@ struct host_vm {
 	bool hangs;	/* keeps calls until it does not */
 	bool slow_info; /* keeps those for its description */
 	int error;	/* of statistics */
-	int target_error, info_error, period_error, lift_error;
+	int target_error, info_error, period_error, lift_error, attach_error;
+	const char *port;		 /* of its agent, in its description */
 	unsigned int calls[HV_HOST + 1]; /* that came, by type */
 	struct hv_call last[HV_HOST + 1];
+	enum hv_way agents[HOST_AGENTS]; /* that its first descriptions named */
 	bool busy;
 	struct hv_call held; /* while it hangs */
 };

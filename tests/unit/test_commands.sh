@@ -57,6 +57,10 @@ check ctl_release_of_nobody_is_wrong_usage 2 "or give --all" "$ctl" release
 check ctl_release_of_one_and_of_all_is_wrong_usage 2 "or give --all" "$ctl" release web1 --all
 check ctl_yes_where_nothing_asks 2 "takes no --yes" "$ctl" status --yes
 check ctl_connect_is_of_direct_only 2 "without --direct" "$ctl" status -c qemu:///system
+check ctl_agent_does_nothing_but_attach 2 "'detach' is not attach" "$ctl" agent detach web
+check ctl_agent_without_a_name_is_wrong_usage 2 "usage: ballastctl agent attach NAME" "$ctl" agent attach
+check ctl_persistent_where_nothing_is_stored 2 "takes no --persistent" "$ctl" status --persistent
+check ctl_attach_without_a_daemon 3 "cannot reach ballastd" "$ctl" -s "$work/none" agent attach web
 check ctl_pause_without_a_daemon 3 "cannot reach ballastd" "$ctl" -s "$work/none" pause
 
 check daemon_version_is_printed 0 "ballastd " "$daemon" --version

@@ -403,6 +403,7 @@ static const struct {
 	{ "[rule a]\nmanage = yes\n", 2, "none of no, observe, act" },
 	{ "[rule a]\nguest-swap = 1\n", 2, "neither yes nor no" },
 	{ "[rule a]\nenforce = on\n", 2, "neither yes nor no" },
+	{ "[rule a]\nagent = qemu\n", 2, "none of ballast, qemu-ga, none" },
 	{ "[rule a]\ngroup = prod\n", 2, "no group's path" },
 	{ "[rule a]\nmin = 2GiB\nmax = 1GiB\n", 1, "rule a: min = 2 GiB is over max = 1 GiB" },
 	{ "[rule a]\nlow = 2GiB\nmax = 1GiB\n", 1, "rule a: low = 2 GiB is over max = 1 GiB" },
@@ -421,7 +422,7 @@ START_TEST(rules_keep_the_order_of_the_files_and_what_they_do_not_say_is_not_set
 {
 	struct config *config = load_ok(
 		"[rule web]\nmatch-name = web-*\nmatch-group = /prod/*\nsoft-limit = 2 GiB\n"
-		"min = 0\nmanage = observe\nenforce = yes\n"
+		"min = 0\nmanage = observe\nenforce = yes\nagent = qemu-ga\n"
 		"[rule all]\nmatch-uuid = 6BA7*\nlow = 1025b\nmax = none\nguest-swap = no\n"
 		"group = /rest\n");
 	const struct core_rule *web = &config->core.rules[0], *all = &config->core.rules[1];
@@ -436,6 +437,8 @@ START_TEST(rules_keep_the_order_of_the_files_and_what_they_do_not_say_is_not_set
 	ck_assert(web->knobs.has_soft_limit && web->knobs.soft_limit == UINT64_C(2) << 30);
 	ck_assert(web->knobs.has_min && web->knobs.min == 0);
 	ck_assert(web->knobs.has_manage && web->knobs.manage == HV_MANAGE_OBSERVE);
+	ck_assert(web->knobs.has_agent && web->knobs.agent == HV_WAY_QEMU_GA);
+	ck_assert(!all->knobs.has_agent);
 	ck_assert(!web->knobs.has_low && !web->knobs.has_max && !web->knobs.has_group &&
 		  !web->knobs.has_guest_swap);
 	ck_assert_str_eq(all->name, "all");

@@ -501,6 +501,139 @@ START_TEST(faults_of_an_agent_are_told_once)
 }
 END_TEST
 
+/* ---- which agent ---- */
+
+START_TEST(agent_that_a_vm_has_a_port_for_is_listened_to_with_the_next_description)
+{
+	struct host_vm *vm = host_vm(0);
+
+	vm->port = "/run/port";
+	host_up();
+	host_run(SECOND / 2);
+	/* The first says nothing: whose agent it is was not known; the next comes at once. */
+	ck_assert_uint_eq(vm->calls[HV_INFO], 2);
+	ck_assert_int_eq(vm->last[HV_INFO].agent, HV_WAY_BALLAST);
+}
+END_TEST
+
+START_TEST(agent_none_is_never_listened_to)
+{
+	struct host_vm *vm = host_vm(0);
+
+	vm->port = "/run/port";
+	vm->metadata = (struct hv_knobs){ .has_agent = true, .agent = HV_WAY_NONE };
+	host_up();
+	host_run(30 * SECOND);
+	ck_assert_uint_gt(vm->calls[HV_INFO], 1);
+	for (unsigned int i = 0; i < vm->calls[HV_INFO] && i < HOST_AGENTS; i++)
+		ck_assert_int_eq(vm->agents[i], HV_WAY_NONE);
+}
+END_TEST
+
+START_TEST(qemus_agent_is_listened_to_where_metadata_or_a_rule_say_so)
+{
+	struct core_rule rule = { .name = (char *)"r",
+		.match_name = (char *)"vm1",
+		.knobs = { .has_agent = true, .agent = HV_WAY_QEMU_GA } };
+	struct host_vm *a = host_vm(0), *b = host_vm(1), *c = host_vm(2);
+	struct core_knobs_view view;
+
+	host.config.rules = &rule;
+	host.config.nr_rules = 1;
+	strcpy(b->name, "vm1");
+	strcpy(a->name, "vm0");
+	strcpy(c->name, "vm2");
+	a->metadata = (struct hv_knobs){ .has_agent = true, .agent = HV_WAY_QEMU_GA };
+	host_up();
+	host_run(SECOND);
+	ck_assert_int_eq(a->last[HV_INFO].agent, HV_WAY_QEMU_GA);
+	ck_assert_int_eq(b->last[HV_INFO].agent, HV_WAY_QEMU_GA);
+	ck_assert_int_eq(core_vm_knobs(host.core, host_id(b), &view), 0);
+	ck_assert_int_eq(view.knobs[CORE_AGENT].words[0].source, CORE_FROM_RULE);
+	/* And is not any more, at once, when the word goes. */
+	host.config.nr_rules = 0;
+	ck_assert_int_eq(core_set_config(host.core, host.now, &host.config), 0);
+	host_run(SECOND / 2);
+	ck_assert_int_eq(b->last[HV_INFO].agent, HV_WAY_BALLAST);
+	host_run(6 * SECOND);
+	ck_assert_int_eq(c->last[HV_INFO].agent, HV_WAY_BALLAST);
+}
+END_TEST
+
+/* ---- its port ---- */
+
+static enum core_change_state attach(struct host_vm *vm, const char **ret_message)
+{
+	uint64_t change = 0;
+
+	ck_assert_int_eq(core_attach(host.core, host_id(vm), true, &change), 0);
+	ck_assert_int_eq(core_attach(host.core, host_id(vm), true, &change), -EBUSY);
+	host_run(SECOND);
+	return core_change(host.core, change, ret_message);
+}
+
+START_TEST(port_is_added_by_a_call_and_its_end_is_remembered)
+{
+	struct host_vm *vm = host_vm(0);
+	unsigned int described;
+	const char *message;
+
+	host.config.engine.act = true;
+	host_up();
+	host_run(2 * SECOND);
+	described = vm->calls[HV_INFO];
+	ck_assert_int_eq(attach(vm, &message), CORE_CHANGE_DONE);
+	ck_assert_str_eq(message, "");
+	ck_assert_uint_eq(vm->calls[HV_ATTACH], 1);
+	ck_assert(vm->last[HV_ATTACH].persistent);
+	ck_assert_uint_gt(vm->calls[HV_INFO], described); /* it is seen at once */
+	vm->attach_error = -EEXIST;
+	ck_assert_int_eq(attach(vm, &message), CORE_CHANGE_DONE);
+	ck_assert_str_eq(message, "it has the agent's port already");
+	vm->attach_error = -EOPNOTSUPP;
+	ck_assert_int_eq(attach(vm, &message), CORE_CHANGE_FAILED);
+	ck_assert_str_eq(message, "with this hypervisor no port can be added");
+}
+END_TEST
+
+START_TEST(port_is_added_neither_while_observing_nor_to_a_vm_that_is_not_managed)
+{
+	struct host_vm *vm = host_vm(0);
+	uint64_t change;
+
+	host.config.engine.act = _i;
+	if (_i)
+		vm->metadata = (struct hv_knobs){ .has_manage = true, .manage = HV_MANAGE_OBSERVE };
+	host_up();
+	host_run(2 * SECOND);
+	ck_assert_int_eq(core_attach(host.core, host_id(vm), false, &change), -EPERM);
+	host_run(SECOND);
+	ck_assert_uint_eq(vm->calls[HV_ATTACH], 0);
+}
+END_TEST
+
+START_TEST(port_of_a_vm_that_hangs_or_goes_is_given_up)
+{
+	struct host_vm *vm = host_vm(0);
+	uint64_t change;
+	const char *message;
+
+	host.config.engine.act = true;
+	host_up();
+	host_run(2 * SECOND);
+	vm->hangs = true;
+	host_run(2 * SECOND);
+	ck_assert_int_eq(core_attach(host.core, host_id(vm), false, &change), 0);
+	host_run(10 * SECOND);
+	ck_assert_int_eq(core_change(host.core, change, &message), CORE_CHANGE_FAILED);
+	ck_assert_int_eq(core_attach(host.core, host_id(vm), false, &change), -ETIMEDOUT);
+	host_gone(0);
+	host_run(10 * SECOND);
+	host_wake(vm);
+	ck_assert_int_eq(core_attach(host.core, host_id(vm), false, &change), -ENOENT);
+}
+END_TEST
+
 int main(void)
 {
 	Suite *suite = suite_create("core_agent");
@@ -530,6 +663,13 @@ int main(void)
 	tcase_add_test(tc, BR_90_agent_that_cannot_reclaim_is_never_asked_and_its_balloon_goes_on);
 	tcase_add_test(tc, BR_56_agent_whose_guest_grew_under_it_claims_no_more_than_its_maximum);
 	tcase_add_test(tc, faults_of_an_agent_are_told_once);
+	tcase_add_test(tc, agent_that_a_vm_has_a_port_for_is_listened_to_with_the_next_description);
+	tcase_add_test(tc, agent_none_is_never_listened_to);
+	tcase_add_test(tc, qemus_agent_is_listened_to_where_metadata_or_a_rule_say_so);
+	tcase_add_test(tc, port_is_added_by_a_call_and_its_end_is_remembered);
+	tcase_add_loop_test(
+		tc, port_is_added_neither_while_observing_nor_to_a_vm_that_is_not_managed, 0, 2);
+	tcase_add_test(tc, port_of_a_vm_that_hangs_or_goes_is_given_up);
 	suite_add_tcase(suite, tc);
 	return suite_run(suite);
 }

@@ -197,7 +197,7 @@ END_TEST
 START_TEST(all_knobs_are_read)
 {
 	parse_knobs("soft-limit='1GiB' min='256MiB' low='0' max='none' group='/prod/web' "
-		    "manage='observe' guest-swap='yes'");
+		    "manage='observe' guest-swap='yes' agent='qemu-ga'");
 	ck_assert_ptr_null(info.problem);
 	ck_assert(info.metadata.has_soft_limit && info.metadata.soft_limit == GIB);
 	ck_assert(info.metadata.has_min && info.metadata.min == 256 * MIB);
@@ -207,6 +207,7 @@ START_TEST(all_knobs_are_read)
 	ck_assert_str_eq(info.metadata.group, "/prod/web");
 	ck_assert(info.metadata.has_manage && info.metadata.manage == HV_MANAGE_OBSERVE);
 	ck_assert(info.metadata.has_guest_swap && info.metadata.guest_swap);
+	ck_assert(info.metadata.has_agent && info.metadata.agent == HV_WAY_QEMU_GA);
 }
 END_TEST
 
@@ -249,6 +250,7 @@ START_TEST(a_bad_attribute_is_refused_alone)
 		{ "min='64MiB' low='-1MiB'", "low" },
 		{ "min='64MiB' manage='yes'", "manage" },
 		{ "min='64MiB' guest-swap='1'", "guest-swap" },
+		{ "min='64MiB' agent='yes'", "agent" },
 		{ "min='64MiB' softlimit='1GiB'", "softlimit" },
 		{ "min='64MiB' group='prod'", "group" },
 		{ "min='64MiB' group=''", "group" },
@@ -526,6 +528,44 @@ START_TEST(metadata_of_others_that_are_huge_hide_nothing_and_are_not_kept)
 }
 END_TEST
 
+START_TEST(ports_controllers_and_disks_are_found)
+{
+	static char names[DOMXML_DISKS][DOMXML_DISK];
+	char many[8192] = "<domain><devices>";
+	struct domxml_port port = { 0 };
+	size_t nr = 7;
+
+	ck_assert_int_eq(
+		domxml_port("<domain><devices><controller type='virtio-serial'/><channel>"
+			    "<target type='virtio' name='a.0'/></channel></devices></domain>",
+			"a.0", &port),
+		0);
+	ck_assert(port.port && port.controller);
+	ck_assert_int_eq(domxml_port("<domain><devices><controller type='scsi'/><channel>"
+				     "<target type='guestfwd' name='a.0'/></channel></devices>"
+				     "</domain>",
+				 "a.0", &port),
+		0);
+	ck_assert(!port.port && !port.controller);
+	ck_assert_int_eq(domxml_port("<network/>", "a.0", &port), -EBADMSG);
+	ck_assert_int_eq(domxml_disks("<domain><devices><disk><target dev='vda'/></disk><disk/>"
+				      "<disk><target dev='sdb'/></disk></devices></domain>",
+				 names, &nr),
+		0);
+	ck_assert_uint_eq(nr, 2);
+	ck_assert_str_eq(names[1], "sdb");
+	for (int i = 0; i <= DOMXML_DISKS; i++)
+		strcat(many, "<disk><target dev='a'/></disk>");
+	strcat(many, "</devices></domain>");
+	ck_assert_int_eq(domxml_disks(many, names, &nr), -E2BIG);
+	ck_assert_int_eq(domxml_disks("<domain><devices><disk><target dev='0123456789abcdef'/>"
+				      "</disk></devices></domain>",
+				 names, &nr),
+		-E2BIG);
+	ck_assert_uint_eq(nr, 2);
+}
+END_TEST
+
 START_TEST(port_of_its_agent_is_found_by_name_where_a_socket_is_bound)
 {
 	ck_assert_int_eq(
@@ -706,6 +746,7 @@ int main(void)
 	tcase_add_test(tc, only_the_metadatas_own_children_are_ballasts);
 	tcase_add_test(tc, metadata_of_others_that_are_huge_hide_nothing_and_are_not_kept);
 	tcase_add_test(tc, port_of_its_agent_is_found_by_name_where_a_socket_is_bound);
+	tcase_add_test(tc, ports_controllers_and_disks_are_found);
 	tcase_add_test(tc, every_truncation_is_survived);
 	tcase_add_loop_test(
 		tc, a_description_is_read_whole_or_not_when_libxml2_has_no_memory, 0, 2);

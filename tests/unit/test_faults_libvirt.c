@@ -113,6 +113,7 @@ static void begin(void)
 	web->has_config_limit = true; /* or its throttle is not lifted */
 	web->config_limit_kib = 4096;
 	strcpy(web->inside_inactive, "<memtune><soft_limit unit='KiB'>4096</soft_limit></memtune>");
+	strcpy(web->inside, "<devices><controller type='virtio-serial'/></devices>");
 	hv = NULL;
 }
 
@@ -175,6 +176,8 @@ static void check_after(unsigned int nth, const char *what)
 		int r = ask(type);
 
 		if (type == HV_RECLAIM && r == -ENOTCONN) /* these VMs have no agent */
+			continue;
+		if (type == HV_ATTACH && r == -EEXIST) /* it was added before */
 			continue;
 		for (unsigned int i = 0; r == -ENOTCONN && i < PATIENCE_MS / 2; i++) {
 			nap();

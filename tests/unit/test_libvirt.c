@@ -661,6 +661,61 @@ START_TEST(knobs_of_a_transient_domain_are_live_only)
 }
 END_TEST
 
+/* ---- the port of an agent ---- */
+
+#define CONTROLLER "<devices><controller type='virtio-serial'/></devices>"
+
+static struct hv_event attach(const struct fake_domain *dom, bool persistent)
+{
+	struct hv_call call = make(HV_ATTACH, dom);
+
+	call.persistent = persistent;
+	ck_assert_int_eq(hv_libvirt.submit(hv, &call), 0);
+	return answer_to(call.token);
+}
+
+START_TEST(port_is_added_where_it_is_not_and_only_once)
+{
+	strcpy(web->inside, CONTROLLER);
+	strcpy(db->inside, CONTROLLER);
+	strcpy(web->inside_inactive, "<devices></devices>");
+	strcpy(db->inside_inactive, "<devices></devices>");
+	open_backend();
+	expect_done(attach(web, false), 0);
+	ck_assert_str_eq(fake_changes(), "attached web 1;");
+	ck_assert_ptr_nonnull(strstr(web->inside, "name='org.ballast.agent.0'"));
+	expect_done(attach(web, false), -EEXIST);
+	expect_done(attach(web, true), 0); /* what is live already is left alone */
+	expect_done(attach(web, true), -EEXIST);
+	expect_done(attach(db, true), 0);
+	ck_assert_str_eq(fake_changes(), "attached web 1;attached web 2;attached db 3;");
+}
+END_TEST
+
+START_TEST(port_that_cannot_be_added_says_why_and_nothing_is_changed)
+{
+	struct hv_event event;
+
+	open_backend();
+	event = attach(web, true);
+	ck_assert_int_eq(event.error, -ENXIO);
+	ck_assert_ptr_nonnull(strstr(event.message, "no virtio-serial controller"));
+	hv_event_clear(&event);
+	web->persistent = false;
+	strcpy(web->inside, CONTROLLER);
+	event = attach(web, true);
+	ck_assert_int_eq(event.error, -EOPNOTSUPP);
+	ck_assert_ptr_nonnull(strstr(event.message, "transient"));
+	hv_event_clear(&event);
+	fake_fail(FAKE_ATTACH, VIR_ERR_OPERATION_UNSUPPORTED);
+	event = attach(web, false);
+	ck_assert_int_eq(event.error, -EOPNOTSUPP);
+	ck_assert_ptr_nonnull(strstr(event.message, "adding the port: made up"));
+	hv_event_clear(&event);
+	ck_assert_str_eq(fake_changes(), "");
+}
+END_TEST
+
 START_TEST(every_call_is_answered_once_whatever_fails)
 {
 	const struct hv_knobs_change nothing = { 0 };
@@ -1414,6 +1469,8 @@ int main(void)
 	tcase_add_test(tc, knobs_go_into_the_live_element_and_the_stored_one_each_as_it_is);
 	tcase_add_test(tc, half_a_change_of_knobs_that_cannot_be_taken_back_is_said);
 	tcase_add_test(tc, knobs_of_a_transient_domain_are_live_only);
+	tcase_add_test(tc, port_is_added_where_it_is_not_and_only_once);
+	tcase_add_test(tc, port_that_cannot_be_added_says_why_and_nothing_is_changed);
 	tcase_add_test(tc, the_period_is_set_live);
 	tcase_add_test(tc, the_ceiling_is_recorded_before_the_target_and_only_when_it_is_another);
 	tcase_add_test(tc, a_note_that_cannot_be_read_is_written_anew);

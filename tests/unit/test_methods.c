@@ -453,7 +453,7 @@ START_TEST(show_has_every_knob_with_its_source_and_what_it_overrides)
 			   *knob, *others;
 
 	ck_assert_int_eq(json_get_array(result, "knobs", &knobs), 0);
-	ck_assert_uint_eq(json_object_array_length(knobs), 7);
+	ck_assert_uint_eq(json_object_array_length(knobs), 8);
 	knob = json_object_array_get_idx(knobs, 0);
 	ck_assert_str_eq(text(knob, "knob"), "soft-limit");
 	ck_assert_str_eq(text(knob, "source"), "memtune");
@@ -564,6 +564,7 @@ START_TEST(set_is_whole_or_refused)
 		{ "{\"name\":\"web\",\"manage\":\"yes\"}", "no, observe, act" },
 		{ "{\"name\":\"web\",\"guest_swap\":true}", "is a string" },
 		{ "{\"name\":\"web\",\"soft-limit\":\"1GiB\"}", "no parameter 'soft-limit'" },
+		{ "{\"name\":\"web\",\"agent\":\"yes\"}", "ballast, qemu-ga, none or default" },
 	};
 	struct json_object *result, *knobs;
 
@@ -695,6 +696,27 @@ START_TEST(release_is_refused_while_only_observing)
 }
 END_TEST
 
+START_TEST(port_that_no_simulated_vm_can_have_is_said_to_whom_asked)
+{
+	json_object_put(call_ok(&client, "agent.attach", "{\"name\":\"web\"}"));
+	run(200 * MS);
+	ck_assert_uint_eq(client.notifications, 1);
+	ck_assert_str_eq(client.last,
+		"agent.attach.done {\"attach\":1,\"state\":\"failed\",\"message\":\"with "
+		"this hypervisor no port can be added\"}");
+	call_fails("agent.attach", "{\"name\":\"web\",\"persistent\":1}", CONTROL_PARAMS,
+		"persistent is true or false");
+	call_fails("agent.attach", "{\"name\":\"wep\"}", CONTROL_NOT_FOUND, "did you mean 'web'");
+	call_fails("agent.attach", "{\"name\":\"/\"}", CONTROL_PARAMS, "is a group");
+}
+END_TEST
+
+START_TEST(no_port_is_added_while_only_observing)
+{
+	call_fails("agent.attach", "{\"name\":\"web\"}", CONTROL_OBSERVE, "only observes");
+}
+END_TEST
+
 static TCase *add_case(Suite *suite, const char *name, void (*start_case)(void))
 {
 	TCase *tc = tcase_create(name);
@@ -727,10 +749,12 @@ int main(void)
 	tcase_add_test(tc, show_has_what_the_agent_in_the_guest_says_and_its_groups);
 	tcase_add_test(tc, set_is_written_and_counts_and_its_client_is_told_when);
 	tcase_add_test(tc, set_is_whole_or_refused);
+	tcase_add_test(tc, port_that_no_simulated_vm_can_have_is_said_to_whom_asked);
 	tcase_add_loop_test(tc, wrong_parameters_are_named, 0, sizeof(bad) / sizeof(bad[0]));
 	tc = add_case(suite, "observing", setup_observing);
 	tcase_add_test(tc, reclaim_is_refused_while_only_observing);
 	tcase_add_test(tc, release_is_refused_while_only_observing);
+	tcase_add_test(tc, no_port_is_added_while_only_observing);
 	tc = add_case(suite, "at once", setup_at_once);
 	tcase_add_test(tc, before_anything_is_known_figures_are_absent_and_plan_says_so);
 	return suite_run(suite);

@@ -288,6 +288,14 @@ check set_of_a_word_that_there_is_not_is_wrong_usage 2 "--manage: *no, observe, 
 	ctl set test --manage maybe
 check set_of_no_yes_or_no_is_wrong_usage 2 "--guest-swap: *yes, no or none" \
 	ctl set test --guest-swap 1
+check set_of_an_agent_that_there_is_not_is_wrong_usage 2 "--agent: *ballast, qemu-ga, none or default" \
+	ctl set test --agent yes
+check set_of_an_agent_is_shown 0 "" ctl set test --agent none
+check show_has_the_agent_and_who_says_it 0 "agent none metadata default ballast" \
+	in_time "agent none metadata" ctl show test
+check agent_of_the_default_again 0 "" ctl set test --agent default
+check show_has_the_default_agent 0 "agent ballast default" in_time "agent ballast default" ctl show test
+check attach_while_observing_changes_nothing 1 "only observes" ctl agent attach test
 check set_of_nobody_suggests_a_name 1 "no VM or group named 'tset'; did you mean 'test'?" \
 	ctl set tset --soft-limit 2G
 check what_was_refused_was_not_written 0 "soft-limit 2 GiB metadata * max none default" \

@@ -854,7 +854,7 @@ static void use(bool must_work)
 								       .low = MIB } };
 		int error = -ENOENT;
 
-		if (type == HV_UNTHROTTLE || type == HV_RECLAIM)
+		if (type == HV_UNTHROTTLE || type == HV_ATTACH || type == HV_RECLAIM)
 			continue; /* not with this backend; without an agent */
 		for (int i = 0; waits_for(error) && i < PATIENCE_MS; i++) {
 			struct hv_event event = ask((struct hv_call){ .type = type,

@@ -1,0 +1,61 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/*
+ * qga: a guest that is reached through QEMU's guest agent. Not for others than
+ *
+ *   qga.c         who is asked when, by which thread, and the requests of the core
+ *   qga_guest.c   one round with one guest: files, figures, the agent's own core
+ *   qga_text.c    what is said and answered, as text
+ *
+ * A guest is one thread's while busy is set; else all of it belongs to hv->agents_lock.
+ */
+#ifndef BALLAST_HV_LIBVIRT_QGA_H
+#define BALLAST_HV_LIBVIRT_QGA_H
+
+#include "guest-agent/agent.h"
+#include "hv/libvirt/backend.h"
+#include "hv/libvirt/qga_text.h"
+
+/* Rounds that failed in a row are counted to this: the pause doubles so often. */
+#define LV_QGA_DOUBLINGS 5
+
+struct lv_qga {
+	struct hv_uuid uuid;
+	struct lv_qga *next;
+	uint64_t named;	    /* by a description, when */
+	bool leaves;	    /* no description names it any more */
+	bool busy;	    /* a thread is at it, and all below is that thread's */
+	bool listens;	    /* to requests */
+	uint64_t rested_at; /* when it was last seen to have no job; 0: it has, or was not seen */
+	struct lv_job *job; /* the request that is out; NULL: none */
+	uint64_t deadline;  /* of it */
+	bool fresh;	    /* nobody has seen it yet */
+
+	bool doubtful; /* it did not answer when it was asked last, or never was */
+	uint64_t due;
+	unsigned int failures; /* in a row; counted to DOUBLINGS */
+	struct hv *hv;
+	virConnectPtr conn;
+	virDomainPtr dom;
+	int failed;		 /* it is asked nothing more in this round */
+	char why[PROTOCOL_TEXT]; /* of -EPERM */
+	bool invalid;		 /* the guest's kernel found the last write invalid */
+	bool ask;		 /* call is to be handed to the agent's core */
+	struct hv_call call;
+	uint64_t now; /* of the agent's core */
+	bool met, pressure, swappiness;
+	struct agent_guest seen; /* the last reading */
+	uint64_t restores, stolen;
+	struct agent_channel channel;
+	struct agent agent;
+	struct agent_platform platform;
+	char software[PROTOCOL_TEXT];
+	char file[QGA_FILE + 1];
+};
+
+/*
+ * Asks what is due. dom and conn are set, or dom is NULL: it cannot be asked. Returns 0, or what
+ * the request that was to be handed over (ask, call) failed with; when to come back is in due.
+ */
+int lv_qga_round(struct lv_qga *q);
+
+#endif
