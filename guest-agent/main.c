@@ -11,6 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -36,6 +37,9 @@ static int send_text(void *ctx, const char *text, size_t length)
 	return port_send(*(const int *)ctx, text, length);
 }
 
+/* Before others that want the processor: the host waits a second for an answer. */
+#define NICE (-10)
+
 /* Stays when memory is short: it is what asks the host for more. Whatever fails is told. */
 static void stay(void)
 {
@@ -47,6 +51,8 @@ static void stay(void)
 		close(fd);
 	if (mlockall(MCL_CURRENT | MCL_FUTURE | MCL_ONFAULT) < 0)
 		fprintf(stderr, "ballast-agent: mlockall: %s\n", strerror(errno));
+	if (setpriority(PRIO_PROCESS, 0, NICE) < 0)
+		fprintf(stderr, "ballast-agent: setpriority: %s\n", strerror(errno));
 }
 
 static int watch_pressure(void)

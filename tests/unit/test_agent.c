@@ -278,9 +278,23 @@ START_TEST(protection_is_put_back_some_time_after_the_request_and_at_the_end)
 	run();
 	ck_assert_uint_eq(g.protected, 1);
 	ck_assert_uint_eq(g.unprotected, 0);
+	/* In the guest that is smaller now others press on. */
+	g.now += 30 * SECOND;
+	step();
+	ck_assert_uint_eq(g.unprotected, 0);
 	g.now += AGENT_PROTECT_US;
 	step();
 	ck_assert_uint_eq(g.unprotected, 1);
+}
+END_TEST
+
+START_TEST(first_batch_is_what_a_slow_guest_frees_in_a_batchs_time)
+{
+	step();
+	ask(200 * MIB, false, false);
+	step();
+	ck_assert_uint_eq(g.batches, 1);
+	ck_assert_uint_le(g.largest, 20 * MIB * AGENT_BATCH_US / SECOND);
 }
 END_TEST
 
@@ -534,6 +548,7 @@ int main(void)
 	tcase_add_test(tc, told_to_stop_it_stops_and_tells_what_came);
 	tcase_add_test(tc, deadline_ends_it);
 	tcase_add_test(tc, protection_is_put_back_some_time_after_the_request_and_at_the_end);
+	tcase_add_test(tc, first_batch_is_what_a_slow_guest_frees_in_a_batchs_time);
 	tcase_add_test(tc, reports_are_rare_at_rest_and_come_at_once_under_pressure);
 	tcase_add_test(tc, looping_stream_is_not_hurt_and_squeezed_group_asks);
 	tcase_add_test(tc, nonsense_from_the_host_is_answered_and_changes_nothing);
