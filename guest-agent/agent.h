@@ -35,8 +35,11 @@
 #define AGENT_PRESSURE_US UINT64_C(100000)
 /* What a batch may take: others in the guest wait for locks meanwhile. */
 #define AGENT_BATCH_US UINT64_C(50000)
-/* Protection outlives a request by this: the balloon then takes what was freed. */
-#define AGENT_PROTECT_US UINT64_C(5000000)
+/*
+ * Protection outlives a request by this: the balloon then takes what was freed, which is seconds,
+ * and in a guest that is smaller now those who stream press on the others.
+ */
+#define AGENT_PROTECT_US UINT64_C(60000000)
 /* A request takes no longer, whatever the host says. */
 #define AGENT_DEADLINE_MAX_MS UINT64_C(60000)
 /* Of a batch's time, thousandths that a group waited for memory: it suffers. */

@@ -85,7 +85,8 @@ static uint64_t now(void *ctx)
  */
 static void take_off_balloon(const struct linux_platform *p, struct agent_guest *g)
 {
-	uint64_t in = linux_pages(p->file, "balloon_inflate"), out = linux_pages(p->file, "balloon_deflate");
+	uint64_t in = linux_pages(p->file, "balloon_inflate"),
+		 out = linux_pages(p->file, "balloon_deflate");
 
 	if (p->balloon_counts && in > out && in - out < g->total)
 		g->total -= in - out;

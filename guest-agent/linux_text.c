@@ -8,8 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define PAGE UINT64_C(4096)
-#define KIB  UINT64_C(1024)
+#define KIB UINT64_C(1024)
 
 /* Lines in any order, with or without a unit. */
 uint64_t linux_number(const char *text, const char *key)
@@ -45,7 +44,7 @@ uint64_t linux_kib(const char *text, const char *key)
 
 uint64_t linux_pages(const char *text, const char *key)
 {
-	return scaled(text, key, PAGE);
+	return scaled(text, key, LINUX_PAGE);
 }
 
 uint64_t linux_stall(const char *text, const char *kind)

@@ -12,6 +12,8 @@
 
 #include "guest-agent/agent.h"
 
+#define LINUX_PAGE UINT64_C(4096)
+
 /* The number behind key, which begins a line: as it stands, of KiB or pages in bytes. */
 uint64_t linux_number(const char *text, const char *key);
 uint64_t linux_kib(const char *text, const char *key);

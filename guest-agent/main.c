@@ -12,6 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 #include "guest-agent/linux.h"
@@ -53,6 +54,9 @@ static int send_text(void *ctx, const char *text, size_t length)
 			     : port_send(way->fd, text, length);
 }
 
+/* Before others that want the processor: the host waits a second for an answer. */
+#define NICE (-10)
+
 /*
  * Stays when memory is short: it is what asks the host for more. Whatever fails is told. Only what
  * was touched is locked, where the kernel knows that (Linux 4.4): the rest of it is tables.
@@ -68,6 +72,8 @@ static void stay(void)
 	if (mlockall(MCL_CURRENT | MCL_FUTURE | MCL_ONFAULT) < 0 &&
 		(errno != EINVAL || mlockall(MCL_CURRENT | MCL_FUTURE) < 0))
 		fprintf(stderr, "ballast-agent: mlockall: %s\n", strerror(errno));
+	if (setpriority(PRIO_PROCESS, 0, NICE) < 0)
+		fprintf(stderr, "ballast-agent: setpriority: %s\n", strerror(errno));
 }
 
 static int watch_pressure(void)

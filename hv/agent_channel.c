@@ -12,7 +12,7 @@
 _Static_assert(HV_AGENT_TEXT == PROTOCOL_TEXT, "texts are copied as they are");
 _Static_assert(HV_AGENT_GROUPS == PROTOCOL_GROUPS, "all that are told are kept");
 
-size_t agent_channel_open(struct agent_channel *ch, char *text)
+size_t agent_channel_open(struct agent_channel *ch, uint64_t now, char *text)
 {
 	struct protocol_message m = {
 		.type = PROTOCOL_HELLO,
@@ -23,6 +23,7 @@ size_t agent_channel_open(struct agent_channel *ch, char *text)
 	};
 
 	agent_channel_close(ch);
+	ch->heard = now;
 	/* An empty line ends what somebody else may have left half. */
 	text[0] = '\n';
 	return 1 + protocol_format(&m, text + 1);
@@ -44,6 +45,11 @@ void agent_channel_close(struct agent_channel *ch)
 		ch->request.done = true;
 		ch->request.error = -ENOTCONN;
 	}
+}
+
+bool agent_channel_silent(const struct agent_channel *ch, uint64_t now)
+{
+	return now - ch->heard >= AGENT_CHANNEL_SILENT_US;
 }
 
 void agent_channel_fault(struct agent_channel *ch, const char *what)
@@ -190,6 +196,7 @@ void agent_channel_input(struct agent_channel *ch, uint64_t now, const char *dat
 	enum protocol_line line;
 
 	new_second(ch, now);
+	ch->heard = now;
 	ch->bytes += size;
 	while ((line = protocol_take(&ch->lines, &data, &size)) != PROTOCOL_LINE_NONE) {
 		/* What came with one read is counted and, past the limit, passed over. */
@@ -236,6 +243,8 @@ bool agent_channel_answer(
 {
 	if (!ch->request.id || (!ch->request.done && now < ch->request.deadline))
 		return false;
+	if (!ch->request.done)
+		agent_channel_fault(ch, "gives no answer in time");
 	*ret_error = ch->request.done ? ch->request.error : -ETIMEDOUT;
 	*ret_came = ch->request.came;
 	memset(&ch->request, 0, sizeof(ch->request));

@@ -19,6 +19,8 @@
 #define AGENT_CHANNEL_MESSAGES 50
 /* Beyond the deadline that the agent was told, an answer may still be on its way. */
 #define AGENT_CHANNEL_GRACE_US UINT64_C(500000)
+/* Twice as long as what is said at rest may be missed: then it is greeted anew. */
+#define AGENT_CHANNEL_SILENT_US UINT64_C(10000000)
 
 struct agent_channel {
 	struct protocol_lines lines;
@@ -26,6 +28,7 @@ struct agent_channel {
 	bool changed; /* agent, since it was last taken */
 	bool mended;  /* the first line after connecting may be the rest of one: no fault */
 	uint64_t second, bytes, messages; /* what came in the second that began then */
+	uint64_t heard;			  /* when it was opened, or something came */
 	bool said_flood;
 	uint64_t last_id;
 	struct {
@@ -38,9 +41,15 @@ struct agent_channel {
 
 /* Somebody may be there from now on. text has PROTOCOL_MESSAGE_MAX + 3 bytes; returns the length.
  */
-size_t agent_channel_open(struct agent_channel *channel, char *text);
+size_t agent_channel_open(struct agent_channel *channel, uint64_t now, char *text);
 /* Nobody is any more. What runs fails with -ENOTCONN. */
 void agent_channel_close(struct agent_channel *channel);
+/*
+ * Nothing came for so long that whoever was greeted may have gone: nobody tells when an agent is
+ * started anew, or its guest, and one that is not greeted says nothing. It is to be closed and
+ * opened again.
+ */
+bool agent_channel_silent(const struct agent_channel *channel, uint64_t now);
 
 /* How many bytes may be read now; 0: not before *ret_again. */
 size_t agent_channel_room(struct agent_channel *channel, uint64_t now, uint64_t *ret_again);

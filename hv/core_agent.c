@@ -36,8 +36,7 @@ static void say_changes(struct core *core, struct core_vm *vm, const struct hv_a
 			agent->connected ? agent->software : "");
 	/* A guest that makes faults all the time is told of once; status counts them. */
 	if (agent->faults && !vm->said_agent_fault)
-		core_say(core, CORE_LOG_WARNING, vm, "its agent was not understood: %s",
-			agent->fault);
+		core_say(core, CORE_LOG_WARNING, vm, "its agent is at fault: %s", agent->fault);
 	vm->said_agent_fault |= agent->faults > 0;
 }
 

@@ -163,7 +163,7 @@ static void try_to_connect(struct hv *hv, struct lv_agent *agent, uint64_t now)
 	}
 	agent->fd = fd;
 	agent->again = 0;
-	length = agent_channel_open(&agent->channel, text);
+	length = agent_channel_open(&agent->channel, now, text);
 	if (!send_text(agent, text, length)) {
 		hang_up(hv, agent, now);
 		return;
@@ -198,6 +198,8 @@ static void look_at(struct hv *hv, struct lv_agent *agent, uint64_t now)
 {
 	if (agent->fd < 0 && now >= agent->again)
 		try_to_connect(hv, agent, now);
+	else if (agent->fd >= 0 && agent_channel_silent(&agent->channel, now))
+		hang_up(hv, agent, now);
 	else if (agent->fd >= 0 && !agent->watched && now >= agent->again)
 		watch(hv, agent, true);
 	answer(hv, agent, now);

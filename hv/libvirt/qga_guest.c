@@ -309,7 +309,7 @@ static bool may_reclaim(struct lv_qga *q, const struct qga_info *info)
 static void greet(struct lv_qga *q, uint64_t can)
 {
 	char text[PROTOCOL_MESSAGE_MAX + 3];
-	size_t length = agent_channel_open(&q->channel, text);
+	size_t length = agent_channel_open(&q->channel, q->now, text);
 
 	q->platform = (struct agent_platform){ .software = q->software,
 		.can = can,

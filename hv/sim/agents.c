@@ -142,7 +142,7 @@ static void answer(struct sim_agent *a)
 static void connect_to(struct sim_agent *a)
 {
 	char text[PROTOCOL_MESSAGE_MAX + 3];
-	size_t length = agent_channel_open(&a->channel, text);
+	size_t length = agent_channel_open(&a->channel, a->hv->now, text);
 
 	agent_input(&a->agent, text, length);
 }

@@ -45,7 +45,6 @@ struct xen_agent {
 	bool made;	/* its keys are there, as far as is known */
 	bool watched;	/* what the guest writes is told */
 	uint64_t again; /* its keys are not made, or not watched, before */
-	uint64_t heard; /* when it last said something */
 	uint64_t second, events;
 	struct xen_job *job; /* of the call that is out; NULL: none */
 	struct agent_channel channel;
@@ -233,13 +232,12 @@ static int greet(struct hv *hv, struct xen_agent *agent, store_work_fn *work, ui
 	char text[PROTOCOL_MESSAGE_MAX + 3];
 	int r;
 
-	text[agent_channel_open(&agent->channel, text)] = '\0';
+	text[agent_channel_open(&agent->channel, now, text)] = '\0';
 	r = say(hv, agent, work, text);
 	if (r < 0)
 		hang_up(hv, agent, now + hv->calls->times.remake);
 	else
 		agent->made = true;
-	agent->heard = now;
 	return r;
 }
 
@@ -249,7 +247,6 @@ static void take_text(struct xen_agent *agent, uint64_t now, const char *text)
 
 	if (length == 0) /* as it was made */
 		return;
-	agent->heard = now;
 	agent_channel_input(&agent->channel, now, text, length);
 	if (text[length - 1] != '\n') /* a key is a message, or some: none goes on in another */
 		agent_channel_input(&agent->channel, now, "\n", 1);
@@ -324,7 +321,8 @@ static int look_at(struct hv *hv, struct xen_agent *agent, uint64_t now)
 
 	if (!agent->made && now >= agent->again)
 		r = greet(hv, agent, make_keys, now);
-	else if (agent->channel.agent.connected && now - agent->heard >= hv->calls->times.silent)
+	else if (agent->channel.agent.connected &&
+		 now - agent->channel.heard >= hv->calls->times.silent)
 		r = greet(hv, agent, write_message, now);
 	if (r == 0 && agent->made && !agent->watched && now >= agent->again)
 		r = start_watching(hv, agent, now);

@@ -110,7 +110,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		return 0;
 	piece = (size_t)data[0] + 1;
 	memset(&channel, 0, sizeof(channel));
-	agent_channel_open(&channel, text);
+	agent_channel_open(&channel, clock, text);
 	agent_start(&agent, &platform, &clock);
 	for (size_t at = 1; at < size; at += piece) {
 		const char *bytes = (const char *)data + at;

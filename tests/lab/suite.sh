@@ -114,7 +114,7 @@ suite_count() {
 	cat "$ROOT"/policy/*.[ch] | grep -cE "$1" || true
 }
 
-# Each bench once and small, to see that it runs; reaction needs the lab for itself.
+# Each bench once and small, to see that it runs; reaction and active need the lab for themselves.
 suite_benches() {
 	local name said
 	for name in walk charge pager documents; do

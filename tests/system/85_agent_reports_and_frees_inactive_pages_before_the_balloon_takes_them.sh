@@ -123,6 +123,16 @@ expect "something is killed" "$(wait_for 20 killed && echo yes)" = yes
 expect "and not the agent" "$(guest batch "kill -0 \$(cat /run/agent.pid) && echo yes")" = yes
 guest batch drop grow
 expect "the agent is small" "$(guest batch "grep -h ^Rss: /proc/\$(cat /run/agent.pid)/smaps_rollup" | awk '{ print $2 }')" -le 1024
+
+# Nobody tells the host when an agent is started again.
+greeted() {
+	[ "$(grep -c "its agent is there" "$LAB/ballastd.log")" -gt "$1" ]
+}
+before=$(grep -c "its agent is there" "$LAB/ballastd.log")
+guest batch "kill \$(cat /run/agent.pid)"
+guest batch agent
+wait_for 30 greeted "$before" || true
+expect "one that was started again is greeted again" "$(greeted "$before" && echo 1 || echo 0)" -eq 1
 guest batch "kill \$(cat /run/agent.pid)"
 guest batch drop sleep
 expect "what it protected is as it was" "$(guest batch "cat /sys/fs/cgroup/*/memory.low" | sort -u)" = 0

@@ -146,7 +146,7 @@ static void setup(void)
 	g.groups[2].inactive_file = 100 * MIB;
 	platform.can = BY_LISTS;
 	agent_start(&agent, &platform, NULL);
-	length = agent_channel_open(&channel, text);
+	length = agent_channel_open(&channel, g.now, text);
 	agent_input(&agent, text, length);
 }
 
@@ -415,6 +415,10 @@ START_TEST(protection_is_put_back_some_time_after_the_request_and_at_the_end)
 	run();
 	ck_assert_uint_eq(g.protected, 1);
 	ck_assert_uint_eq(g.unprotected, 0);
+	/* In the guest that is smaller now others press on. */
+	g.now += 30 * SECOND;
+	step();
+	ck_assert_uint_eq(g.unprotected, 0);
 	g.now += AGENT_PROTECT_US;
 	step();
 	ck_assert_uint_eq(g.unprotected, 1);
@@ -452,6 +456,16 @@ START_TEST(at_rest_it_wakes_once_a_second_and_walks_the_groups_once_in_three)
 	ck_assert_uint_le(g.walks, 20);
 	ck_assert_uint_le(g.sent, 20);
 	ck_assert_uint_ge(g.sent, 19);
+}
+END_TEST
+
+START_TEST(first_batch_is_what_a_slow_guest_frees_in_a_batchs_time)
+{
+	step();
+	ask(200 * MIB, false, false);
+	step();
+	ck_assert_uint_eq(g.batches, 1);
+	ck_assert_uint_le(g.largest, 20 * MIB * AGENT_BATCH_US / SECOND);
 }
 END_TEST
 
@@ -609,6 +623,40 @@ START_TEST(answer_with_another_id_counts_for_nothing_and_is_a_fault)
 }
 END_TEST
 
+START_TEST(BR_32_agent_that_never_reads_is_waited_for_until_its_deadline_and_is_at_fault)
+{
+	struct hv_call call = { .type = HV_RECLAIM, .bytes = MIB, .deadline_ms = 1000 };
+	char text[PROTOCOL_MESSAGE_MAX + 2];
+	uint64_t came, end;
+	size_t length;
+	int error;
+
+	step();
+	ck_assert_int_eq(agent_channel_reclaim(&channel, g.now, &call, text, &length), 0);
+	end = g.now + SECOND + AGENT_CHANNEL_GRACE_US;
+	ck_assert(!agent_channel_answer(&channel, end - 1, &error, &came));
+	ck_assert_int_eq(agent_channel_reclaim(&channel, end, &call, text, &length), -EAGAIN);
+	ck_assert(agent_channel_answer(&channel, end, &error, &came));
+	ck_assert_int_eq(error, -ETIMEDOUT);
+	ck_assert_uint_eq(came, 0);
+	ck_assert_uint_eq(channel.agent.faults, 1);
+	ck_assert_str_eq(channel.agent.fault, "gives no answer in time");
+}
+END_TEST
+
+START_TEST(BR_32_agent_is_greeted_anew_where_nothing_came_for_a_while)
+{
+	uint64_t opened = g.now;
+
+	ck_assert(!agent_channel_silent(&channel, opened + AGENT_CHANNEL_SILENT_US - 1));
+	ck_assert(agent_channel_silent(&channel, opened + AGENT_CHANNEL_SILENT_US));
+	g.now += AGENT_CHANNEL_SILENT_US - 1;
+	step(); /* a report */
+	ck_assert(!agent_channel_silent(&channel, opened + AGENT_CHANNEL_SILENT_US));
+	ck_assert(agent_channel_silent(&channel, g.now + AGENT_CHANNEL_SILENT_US));
+}
+END_TEST
+
 START_TEST(thousand_reports_a_second_are_read_at_the_rate_that_is_allowed)
 {
 	uint64_t again, read = 0;
@@ -651,14 +699,76 @@ START_TEST(noise_without_end_is_bounded_in_bytes_a_second)
 }
 END_TEST
 
-START_TEST(impossible_figures_are_refused_and_the_last_good_report_stays)
+/* As long as it comes at the rate that is allowed; returns how many seconds that took. */
+static uint64_t from_guest_times(const char *text, size_t size, uint64_t times)
+{
+	uint64_t again, began = g.now;
+	size_t room;
+
+	while (times > 0) {
+		room = agent_channel_room(&channel, g.now, &again);
+		if (room < size) {
+			g.now = again;
+			continue;
+		}
+		agent_channel_input(&channel, g.now, text, size);
+		times--;
+	}
+	return (g.now - began) / SECOND;
+}
+
+START_TEST(number_of_a_billion_digits_is_one_fault_and_the_last_report_stays)
+{
+	char digits[4096];
+	uint64_t seconds;
+
+	step();
+	memset(digits, '9', sizeof(digits));
+	from_guest("{\"type\":\"report\",\"active_file\":");
+	seconds = from_guest_times(digits, sizeof(digits), 1000000000 / sizeof(digits));
+	ck_assert_uint_ge(seconds, 1000000000 / AGENT_CHANNEL_BYTES - 1);
+	g.now += SECOND;
+	from_guest("}\n");
+	ck_assert_str_eq(channel.agent.fault, "a message is too long");
+	/* Of each second one more: it sends more than is read. */
+	ck_assert_uint_le(channel.agent.faults, seconds + 2);
+	ck_assert_uint_eq(channel.agent.lists.active_file, 100 * MIB);
+}
+END_TEST
+
+START_TEST(half_lines_are_a_fault_each_and_what_follows_is_read)
 {
 	step();
+	from_guest("{\"type\":\"report\",\"floor\":1");
+	from_guest("{\"type\":\"report\",\"floor\":2}\n");
+	from_guest("\"floor\":3}\n");
+	ck_assert_uint_eq(channel.agent.faults, 2);
+	ck_assert_str_eq(channel.agent.fault, "no JSON object");
+	from_guest("{\"type\":\"report\",");
+	ck_assert_uint_eq(channel.agent.faults, 2); /* until it ends it is none */
+	from_guest("\"floor\":4096}\n");
+	ck_assert_uint_eq(channel.agent.faults, 2);
+	ck_assert_uint_eq(channel.agent.floor, 4096);
+}
+END_TEST
+
+START_TEST(impossible_figures_are_refused_and_the_last_good_report_stays)
+{
+	uint64_t workingset;
+
+	step();
+	workingset = channel.agent.workingset;
+	ck_assert_uint_gt(workingset, 0);
 	from_guest("{\"type\":\"report\",\"active_file\":-1}\n");
 	from_guest("{\"type\":\"report\",\"active_file\":9223372036854775808}\n");
 	ck_assert_uint_eq(channel.agent.faults, 2);
 	ck_assert_str_eq(channel.agent.fault, "active_file");
+	from_guest("{\"type\":\"report\",\"floor\":1,\"workingset\":-4096}\n");
+	ck_assert_uint_eq(channel.agent.faults, 3);
+	ck_assert_str_eq(channel.agent.fault, "workingset");
 	ck_assert_uint_eq(channel.agent.lists.active_file, 100 * MIB);
+	ck_assert_uint_eq(channel.agent.workingset, workingset);
+	ck_assert_uint_ne(channel.agent.floor, 1);
 }
 END_TEST
 
@@ -703,6 +813,7 @@ int main(void)
 	tcase_add_test(tc, protection_is_put_back_some_time_after_the_request_and_at_the_end);
 	tcase_add_test(tc, protection_that_cannot_be_is_tried_once_a_request);
 	tcase_add_test(tc, at_rest_it_wakes_once_a_second_and_walks_the_groups_once_in_three);
+	tcase_add_test(tc, first_batch_is_what_a_slow_guest_frees_in_a_batchs_time);
 	tcase_add_test(tc, reports_are_rare_at_rest_and_come_at_once_under_pressure);
 	tcase_add_test(tc, looping_stream_is_not_hurt_and_squeezed_group_asks);
 	tcase_add_test(tc, nonsense_from_the_host_is_answered_and_changes_nothing);
@@ -712,6 +823,11 @@ int main(void)
 	tcase_add_loop_test(
 		tc, group_that_reads_again_what_was_taken_is_left_alone_and_protected, 0, 2);
 	tcase_add_test(tc, answer_with_another_id_counts_for_nothing_and_is_a_fault);
+	tcase_add_test(
+		tc, BR_32_agent_that_never_reads_is_waited_for_until_its_deadline_and_is_at_fault);
+	tcase_add_test(tc, BR_32_agent_is_greeted_anew_where_nothing_came_for_a_while);
+	tcase_add_test(tc, number_of_a_billion_digits_is_one_fault_and_the_last_report_stays);
+	tcase_add_test(tc, half_lines_are_a_fault_each_and_what_follows_is_read);
 	tcase_add_test(tc, thousand_reports_a_second_are_read_at_the_rate_that_is_allowed);
 	tcase_add_test(tc, noise_without_end_is_bounded_in_bytes_a_second);
 	tcase_add_test(tc, impossible_figures_are_refused_and_the_last_good_report_stays);

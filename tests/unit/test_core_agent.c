@@ -488,6 +488,32 @@ START_TEST(BR_33_guests_without_an_agent_are_treated_as_if_there_were_no_agents)
 }
 END_TEST
 
+START_TEST(figures_that_no_guest_can_have_count_for_its_size_at_most_and_for_no_other_vm)
+{
+	struct host_vm *vm = vm_with_agent(0), *other = host_vm(1);
+	struct hv_agent lies = report;
+	struct fake_item before;
+
+	host_event(HV_EVENT_CHANGED, other);
+	host_run(3 * SECOND);
+	before = *host_item(other);
+	lies.known |= HV_AGENT_WORKINGSET;
+	lies.lists = (struct hv_lists){ INT64_MAX, INT64_MAX, INT64_MAX, INT64_MAX, INT64_MAX };
+	lies.free = lies.floor = lies.workingset = lies.need = INT64_MAX;
+	host_report(vm, &lies);
+	host_run(SECOND);
+	ck_assert_uint_le(host_item(vm)->attrs.agent_floor, host_item(vm)->attrs.maximum);
+	ck_assert_uint_eq(host_item(vm)->sample.resident, PAGES(vm->resident));
+	ck_assert_mem_eq(&host_item(other)->attrs, &before.attrs, sizeof(before.attrs));
+	ck_assert_uint_eq(host_item(other)->sample.usable, before.sample.usable);
+	/* It says that all is free: then nobody is waited for. */
+	host_target(vm, 1, GIB - 256 * MIB);
+	host_run(SECOND);
+	ck_assert_uint_eq(vm->calls[HV_RECLAIM], 0);
+	ck_assert_uint_eq(vm->calls[HV_TARGET], 1);
+}
+END_TEST
+
 START_TEST(faults_of_an_agent_are_told_once)
 {
 	struct host_vm *vm = vm_with_agent(0);
@@ -497,7 +523,7 @@ START_TEST(faults_of_an_agent_are_told_once)
 		strcpy(bad.fault, "no JSON object");
 		host_report(vm, &bad);
 	}
-	ck_assert_uint_eq(host_said("its agent was not understood"), 1);
+	ck_assert_uint_eq(host_said("its agent is at fault"), 1);
 }
 END_TEST
 
@@ -648,6 +674,8 @@ int main(void)
 	tcase_add_test(tc, target_of_a_vm_without_agent_waits_for_nobody);
 	tcase_add_test(tc, way_back_does_not_wait_and_takes_the_place_of_the_cut);
 	tcase_add_test(tc, reboot_while_a_target_waits_drops_it);
+	tcase_add_test(
+		tc, figures_that_no_guest_can_have_count_for_its_size_at_most_and_for_no_other_vm);
 	tcase_add_test(tc, what_is_cold_by_generations_counts_as_it_is);
 	tcase_add_test(tc, BR_32_silent_agent_costs_its_floor_its_lists_and_nothing_else);
 	tcase_add_test(tc, BR_33_guests_without_an_agent_are_treated_as_if_there_were_no_agents);
