@@ -42,7 +42,7 @@ struct lv_qga {
 	bool ask;		 /* call is to be handed to the agent's core */
 	struct hv_call call;
 	uint64_t now; /* of the agent's core */
-	bool met, pressure, swappiness;
+	bool met, pressure, probes, swappiness;
 	struct agent_guest seen; /* the last reading */
 	uint64_t restores, stolen;
 	struct agent_channel channel;

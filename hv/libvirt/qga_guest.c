@@ -194,6 +194,8 @@ static int guest(void *ctx, struct agent_guest *ret_guest)
 	q->stolen = linux_stolen(q->file);
 	if (q->pressure && read_file(q, "/proc/pressure/memory") == 0)
 		linux_take_pressure(q->file, &g);
+	if (q->probes)
+		g.aging = AGENT_PROBES;
 	bound(&g);
 	*ret_guest = q->seen = g;
 	return 0;
@@ -237,11 +239,6 @@ static int reclaim(
 		q->stolen = after;
 	}
 	return r;
-}
-
-static int protect(void *ctx, const struct agent_group *group, bool on)
-{
-	return -EOPNOTSUPP;
 }
 
 static int send_text(void *ctx, const char *text, size_t length)
@@ -317,12 +314,17 @@ static void greet(struct lv_qga *q, uint64_t can)
 		.guest = guest,
 		.groups = groups,
 		.reclaim = reclaim,
-		.protect = protect,
 		.send = send_text };
 	q->swappiness = true;
 	agent_start(&q->agent, &q->platform, q);
 	agent_input(&q->agent, text, length);
 	q->met = true;
+}
+
+/* Then its lists mean nothing, and the sizes of generations are no file of a guest's users. */
+static bool ages_by_generations(struct lv_qga *q)
+{
+	return read_file(q, "/sys/kernel/mm/lru_gen/enabled") == 0 && strtoul(q->file, NULL, 0);
 }
 
 /* The first words; afterwards it is met, or why not is in failed and the channel's fault. */
@@ -333,6 +335,7 @@ static void meet(struct lv_qga *q)
 	char text[QGA_COMMAND], *answer = NULL;
 	struct qga_info info;
 	uint64_t can = PROTOCOL_CAN_ANON;
+	bool lists;
 
 	qga_ask_info(text);
 	if (command(q, text, &answer) < 0 || read_by(q, answer, qga_read_info(answer, &info)) < 0) {
@@ -348,7 +351,11 @@ static void meet(struct lv_qga *q)
 		q->failed = q->failed ? q->failed : -EACCES;
 		return;
 	}
-	if (strstr(q->file, "Inactive(file):"))
+	lists = strstr(q->file, "Inactive(file):");
+	q->probes = ages_by_generations(q);
+	if (q->probes)
+		can |= PROTOCOL_CAN_PROBES;
+	else if (lists)
 		can |= PROTOCOL_CAN_LISTS;
 	q->pressure = read_file(q, "/proc/pressure/memory") == 0;
 	if (q->pressure)

@@ -39,6 +39,7 @@ static struct {
 	const char *blocked;	/* a command that its policy does not let through */
 	bool old_kernel;	/* takes no swappiness */
 	bool no_reclaim;	/* has no memory.reclaim */
+	bool generations;	/* ages by them */
 	const char *says;	/* the same to everything that is no guest-info */
 	const char *says_first; /* to guest-info */
 	char written[8][64], pending[64];
@@ -97,6 +98,8 @@ static void put_file(int64_t handle, char *text, size_t size)
 			"Active(file): %" PRIu64 " kB\nInactive(file): %" PRIu64 " kB\n"
 			"SReclaimable: 10240 kB\nSwapFree: %" PRIu64 " kB\n",
 			guest.active_file, guest.inactive_file, guest.swap_free);
+	else if (handle == 5)
+		snprintf(text, size, "0x0007\n");
 	else if (handle == 2)
 		snprintf(text, size, "pgsteal_file %" PRIu64 "\nworkingset_refault_file 10\n",
 			guest.stolen);
@@ -124,11 +127,13 @@ static const char *flush(int *ret_code)
 static const char *open_path(const char *command, char *answer, size_t size, int *ret_code)
 {
 	static const char *const paths[] = { "/proc/meminfo", "/proc/vmstat",
-		"/proc/pressure/memory", "/sys/fs/cgroup/memory.reclaim" };
+		"/proc/pressure/memory", "/sys/fs/cgroup/memory.reclaim",
+		"/sys/kernel/mm/lru_gen/enabled" };
 
-	for (int i = 0; i < 4 - guest.no_reclaim; i++)
-		if (strstr(command, paths[i])) {
-			ck_assert_ptr_nonnull(strstr(command, i < 3 ? "\"r\"" : "\"r+\""));
+	for (int i = 0; i < 5; i++)
+		if (strstr(command, paths[i]) && !(i == 3 && guest.no_reclaim) &&
+			!(i == 4 && !guest.generations)) {
+			ck_assert_ptr_nonnull(strstr(command, i == 3 ? "\"r+\"" : "\"r\""));
 			guest.nr_open++;
 			snprintf(answer, size, "{\"return\":%d}", i + 1);
 			return answer;
@@ -374,6 +379,27 @@ START_TEST(only_what_is_inactive_and_may_go_is_reclaimed)
 		sum += strtoull(guest.written[i], NULL, 10);
 	}
 	ck_assert_uint_le(sum, cold);
+}
+END_TEST
+
+START_TEST(lists_of_a_kernel_that_ages_by_generations_count_for_nothing)
+{
+	struct hv_event event;
+	struct hv_agent a;
+
+	guest.generations = true;
+	open_backend();
+	listen_to(web, HV_WAY_QEMU_GA);
+	a = report_of(web);
+	ck_assert_uint_eq(a.known & (HV_AGENT_LISTS | HV_AGENT_COLD | HV_AGENT_WORKINGSET), 0);
+	ck_assert_uint_eq(a.known & (HV_AGENT_FREE | HV_AGENT_FLOOR), 6);
+	ck_assert(a.reclaims);
+	event = reclaim(400 * MIB, false);
+	ck_assert_int_eq(event.error, 0);
+	ck_assert_uint_gt(event.came, 0);
+	ck_assert_uint_lt(
+		event.came, 400 * MIB); /* little, then more: it is watched what is missed */
+	hv_event_clear(&event);
 }
 END_TEST
 
@@ -723,6 +749,7 @@ int main(void)
 	tcase_add_checked_fixture(tc, setup, teardown);
 	tcase_add_test(tc, guest_without_an_agent_of_ours_reports_as_one_that_has_it);
 	tcase_add_test(tc, only_what_is_inactive_and_may_go_is_reclaimed);
+	tcase_add_test(tc, lists_of_a_kernel_that_ages_by_generations_count_for_nothing);
 	tcase_add_loop_test(
 		tc, kernel_that_takes_no_swappiness_is_reclaimed_only_without_swap, 0, 2);
 	tcase_add_test(tc, blocked_files_are_said_and_nothing_is_tried);
