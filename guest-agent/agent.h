@@ -133,12 +133,13 @@ struct agent {
 	uint64_t read_at, since_us; /* the last reading; the time that rates are of */
 
 	uint64_t reported, report_due;
+	uint64_t us_a_page; /* that the last batch that brought something took; 0: none did */
 	bool pressure;
 	bool moves; /* the last report told of what goes on by itself */
 
 	/* The request that runs; id 0: none. */
 	struct {
-		uint64_t id, deadline, us_a_page;
+		uint64_t id, deadline;
 		bool anon, active;
 		bool actively; /* nothing inactive was found: active pages are taken */
 		bool stop;

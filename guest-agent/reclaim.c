@@ -241,7 +241,7 @@ static void run_batch(struct agent *a, const struct choice *c, uint64_t pages)
 	if (came < PAGE && s)
 		s->empty++;
 	if (came >= PAGE)
-		a->request.us_a_page = pages_max(a->request.took_us / (came / PAGE), 1);
+		a->us_a_page = pages_max(a->request.took_us / (came / PAGE), 1);
 	agent_probed(a, c->group, now, came);
 	if (!has_groups(a) && (a->platform->can & PROTOCOL_CAN_PRESSURE))
 		a->request.not_before = now + pages_max(a->request.took_us, AGENT_WATCH_US);
@@ -250,7 +250,7 @@ static void run_batch(struct agent *a, const struct choice *c, uint64_t pages)
 /* One batch, or the end. */
 static void go_on(struct agent *a, uint64_t now)
 {
-	uint64_t us = a->request.us_a_page ? a->request.us_a_page : US_A_PAGE_UNKNOWN, pages = 0;
+	uint64_t us = a->us_a_page ? a->us_a_page : US_A_PAGE_UNKNOWN, pages = 0;
 	struct choice c;
 
 	switch (batch_next(&a->request.batch, AGENT_BATCH_US / us, &pages)) {

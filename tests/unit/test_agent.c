@@ -260,6 +260,7 @@ START_TEST(BR_50_batches_are_a_quarter_of_what_remains_64_48_36_27)
 {
 	static const uint64_t sizes[] = { 64, 48, 36, 27 };
 
+	agent.us_a_page = 3; /* as requests before have shown */
 	step();
 	ask(256 * MIB, false, false);
 	run();
@@ -570,6 +571,7 @@ START_TEST(probes_double_as_long_as_nothing_is_read_again)
 	g.groups[0].current = g.groups[2].current = 0;
 	g.groups[0].active_file = g.groups[0].inactive_file = g.groups[2].inactive_file = 0;
 	g.groups[1].current = 256 * MIB;
+	agent.us_a_page = 3;
 	step();
 	ask(100 * MIB, false, false);
 	run();

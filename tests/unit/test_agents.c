@@ -97,6 +97,7 @@ static uint64_t submit(enum hv_call_type type, const struct guest *guest, uint64
 	struct hv_call call = { .type = type,
 		.token = ++token,
 		.uuid = fake_uuid(guest->domain),
+		.agent = HV_WAY_BALLAST,
 		.bytes = 1 << 20,
 		.deadline_ms = deadline_ms };
 
