@@ -467,11 +467,20 @@ static void ask_limited(struct engine *e)
 	}
 }
 
+/* Of one that only waits to be asked nothing is taken back: what it gave before stays given. */
+static void ask_no_more(struct engine *e, struct vm *vm)
+{
+	if (vm->ask_on)
+		settle_cancel(e, vm, vm->set.actual);
+	else
+		wait_for(e, vm, 0);
+}
+
 static void cancel_job_asks(struct engine *e, uint64_t job)
 {
 	for (struct vm *vm = busy_first(e); vm; vm = busy_next(e, vm))
 		if (vm_asked(vm) && vm->why.job == job)
-			settle_cancel(e, vm, vm->set.actual);
+			ask_no_more(e, vm);
 }
 
 static void end_job(struct engine *e, struct job **at, enum engine_event_type how)
@@ -601,7 +610,7 @@ void ask_nobody(struct engine *e)
 {
 	for (struct vm *vm = busy_first(e); vm; vm = busy_next(e, vm))
 		if (vm_asked(vm))
-			settle_cancel(e, vm, vm->set.actual);
+			ask_no_more(e, vm);
 	while (e->jobs)
 		end_job(e, &e->jobs, ENGINE_EVENT_JOB_SHORT);
 }

@@ -47,6 +47,16 @@ expect "the agent freed most of it" "$(agent_mib freed)" -ge 32
 guest batch within hot warm /dev/vda 0 $AGENT_HOT
 expect "the hot group has nothing to read again" \
 	$(($(guest batch group_stat hot workingset_refault_file) - before)) -le 64
+
+# Nobody tells the host when an agent is started again.
+greeted() {
+	[ "$(grep -c "its agent is there" "$LAB/ballastd.log")" -gt "$1" ]
+}
+before=$(grep -c "its agent is there" "$LAB/ballastd.log")
+guest batch "kill \$(cat /run/agent.pid)"
+guest batch agent
+wait_for 30 greeted "$before" || true
+expect "one that was started again is greeted again" "$(greeted "$before" && echo 1 || echo 0)" -eq 1
 daemon_end
 
 HELLO='
@@ -124,15 +134,6 @@ expect "and not the agent" "$(guest batch "kill -0 \$(cat /run/agent.pid) && ech
 guest batch drop grow
 expect "the agent is small" "$(guest batch "grep -h ^Rss: /proc/\$(cat /run/agent.pid)/smaps_rollup" | awk '{ print $2 }')" -le 1024
 
-# Nobody tells the host when an agent is started again.
-greeted() {
-	[ "$(grep -c "its agent is there" "$LAB/ballastd.log")" -gt "$1" ]
-}
-before=$(grep -c "its agent is there" "$LAB/ballastd.log")
-guest batch "kill \$(cat /run/agent.pid)"
-guest batch agent
-wait_for 30 greeted "$before" || true
-expect "one that was started again is greeted again" "$(greeted "$before" && echo 1 || echo 0)" -eq 1
 guest batch "kill \$(cat /run/agent.pid)"
 guest batch drop sleep
 expect "what it protected is as it was" "$(guest batch "cat /sys/fs/cgroup/*/memory.low" | sort -u)" = 0

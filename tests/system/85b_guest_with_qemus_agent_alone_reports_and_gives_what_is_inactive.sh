@@ -61,7 +61,7 @@ expect "what was read once is not" "$(agent_mib inactive_file)" -ge $((COLD - 40
 expect "whose word that is, is shown" "$(ctl show ga | grep -c '^agent *qemu-ga  *metadata')" -eq 1
 mark=$(log_mark)
 status=0
-timeout 40 "$BUILD/ballastctl" -s "$LAB/ballastd.sock" reclaim --yes 48MiB || status=$?
+timeout 40 "$BUILD/ballastctl" -s "$LAB/ballastd.sock" reclaim --yes 96MiB || status=$?
 expect "all of it came" $status -eq 0
 expect "it was asked by its balloon" "$(balloon_commands "$mark" | awk '$3 == "ga"' | wc -l)" -ge 1
 ctl status

@@ -211,6 +211,54 @@ START_TEST(who_lets_go_of_an_excess_does_so_before_another_turns_to_everybody)
 }
 END_TEST
 
+/* Resident memory and actual are read one after the other, and what came shows in one first. */
+START_TEST(what_came_stays_given_when_its_job_ends_before_actual_shows_it)
+{
+	static const struct {
+		uint64_t actual, resident, seq;
+	} seen[] = {
+		{ 49152, 49152, 0 }, /* it is asked then */
+		{ 47898, 49152, 0 },
+		{ 47898, 36864, 1 },
+		{ 36864, 36864, 1 },
+	};
+	const struct engine_change new = { .type = ENGINE_VM_NEW,
+		.id = 2,
+		.parent = MEMCG_ROOT_ID,
+		.knobs = none,
+		.attrs = { .maximum = 49152, .act = true, .agent = true, .agent_floor = 5383 } };
+	const struct engine_request reclaim = {
+		.type = ENGINE_RECLAIM, .job = 7, .root = MEMCG_ROOT_ID, .pages = 12288
+	};
+	struct engine_config config;
+	struct vm_sample sample = { .id = 2,
+		.known = VM_FIGURES_PROCESS | VM_ACTUAL | VM_LISTS,
+		.lists = { .inactive_file = 25704 } };
+	struct engine_input in = { .changes = &new, .nr_changes = 1, .requests = &reclaim };
+	struct engine_output out;
+
+	world_config(&config);
+	config.granule = 1;
+	config.bounds.silent_gives = true;
+	config.loosens = false; /* as on Xen */
+	world_open(&w, &config, 153600);
+	in.pool = &w.pool;
+	in.samples = &sample;
+	for (size_t i = 0; i < sizeof(seen) / sizeof(seen[0]); i++) {
+		in.now += 100000;
+		in.nr_samples = 1;
+		in.nr_requests = i == 0;
+		sample.actual = seen[i].actual;
+		sample.resident = seen[i].resident;
+		sample.applied_seq = seen[i].seq;
+		ck_assert_int_eq(engine_tick(w.engine, &in, &out), 0);
+		ck_assert_msg(out.nr_actions == (i == 0), "look %zu: told %zu", i, out.nr_actions);
+		in.nr_changes = 0;
+	}
+	ck_assert_uint_eq(world_view(&w, 2).target, 36864);
+}
+END_TEST
+
 START_TEST(a_page_that_is_lost_in_rounding_is_no_reason_to_ask_anybody_else)
 {
 	struct world_vm *vm;
@@ -243,6 +291,7 @@ int main(void)
 		what_waits_for_its_pace_in_one_jobs_name_is_not_asked_of_others_for_another,
 		a_group_over_its_max_a_job_and_the_pool_share_one_excess,
 		what_the_pool_needs_no_more_goes_on_for_a_job_without_a_word_to_the_vm,
+		what_came_stays_given_when_its_job_ends_before_actual_shows_it,
 		who_lets_go_of_an_excess_does_so_before_another_turns_to_everybody,
 		a_page_that_is_lost_in_rounding_is_no_reason_to_ask_anybody_else,
 	};
