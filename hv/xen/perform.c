@@ -123,8 +123,8 @@ static int begin_record(struct store *store, xs_transaction_t t, const struct do
 	r = store_read_number(store, t, path, &domid);
 	if (r == 0 && domid == d->domid)
 		return 0;
-	if (store_lost(r))
-		return r;
+	if (r < 0 && r != -ENOENT && r != -EBADMSG)
+		return r; /* whose it is is not known: nothing is removed */
 	for (size_t i = 0; i < NR_STATE_KEYS; i++) {
 		store_own_path(path, &d->uuid, state_keys[i]);
 		r = store_remove(store, t, path);

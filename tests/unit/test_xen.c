@@ -876,6 +876,31 @@ static void use(bool must_work)
 }
 
 /* What fails once leaves nothing half done, and all works afterwards. */
+/* A refusal to read whose it is would drop the way back of a guest that was cut. */
+START_TEST(a_ceiling_is_kept_where_it_cannot_be_read_whose_it_is)
+{
+	struct hv_uuid uuid = fake_xen_uuid(web);
+	char path[STORE_PATH], text[256];
+	unsigned int n = 0;
+
+	open_host(0);
+	use(true);
+	store_own_path(path, &uuid, "ceiling");
+	do {
+		struct hv_event event;
+
+		fake_xen_fail_nth(++n, EACCES);
+		event = ask(
+			(struct hv_call){ .type = HV_PERIOD, .uuid = uuid, .period_s = 1 + n % 2 });
+		hv_event_clear(&event);
+		ck_assert_msg(fake_xen_read(path, text), "%u: no ceiling", n);
+	} while (fake_xen_failed_nth() && n < 200);
+	ck_assert_uint_gt(n, 3);
+	fake_xen_fail_nth(0, 0);
+	close_host();
+}
+END_TEST
+
 START_TEST(the_nth_call_that_fails_is_lived_through)
 {
 	static const int errors[] = { EPIPE, ENOMEM, EACCES };
@@ -959,6 +984,7 @@ int main(void)
 	tcase_add_test(all, a_bad_key_is_refused_alone_and_said);
 	tcase_add_test(all, two_domains_with_one_uuid_are_two);
 	tcase_add_test(all, a_driver_is_seen_by_one_page_and_statistics_move_then);
+	tcase_add_test(all, a_ceiling_is_kept_where_it_cannot_be_read_whose_it_is);
 	tcase_add_test(all, the_nth_call_that_fails_is_lived_through);
 	suite_add_tcase(suite, all);
 	return suite_run(suite);
