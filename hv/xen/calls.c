@@ -8,6 +8,8 @@
 
 #include <xentoollog.h>
 
+#include "hv/agent_channel.h"
+
 /* libxenctrl prints errors to stderr unless somebody takes them; they are in the events already. */
 static void drop_message(struct xentoollog_logger *logger, xentoollog_level level, int error,
 	const char *context, const char *format, va_list args)
@@ -43,7 +45,7 @@ const struct xen_calls xen_calls = {
 		.nudge_first = 2000000, /* one that moves is left alone; each is a write */
 		.nudge_most = 60000000,
 		.forget = 60000000,	/* a reboot takes seconds */
-		.silent = 10000000,	/* it reports every three at least */
+		.silent = AGENT_CHANNEL_SILENT_US,
 		.remake = 5000000,
 	},
 	.interface_open = interface_open,
