@@ -16,6 +16,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "tests/unit/draw.h"
 #include "tests/unit/suite.h"
 #include "tests/unit/world.h"
 
@@ -25,7 +26,7 @@
 #define GROUP0 UINT64_C(100) /* the first group's id */
 
 static struct world w;
-static uint64_t rng, seed_now, next_id, next_job;
+static uint64_t seed_now, next_id, next_job;
 static unsigned int tick_now;
 static uint64_t groups[GROUPS];
 static size_t nr_groups;
@@ -38,26 +39,6 @@ static struct {
 	uint64_t min;
 	uint64_t target, actual; /* before this tick */
 } told[WORLD_VMS];
-
-/* splitmix64 */
-static uint64_t any(void)
-{
-	uint64_t z = rng += UINT64_C(0x9e3779b97f4a7c15);
-
-	z = (z ^ (z >> 30)) * UINT64_C(0xbf58476d1ce4e5b9);
-	z = (z ^ (z >> 27)) * UINT64_C(0x94d049bb133111eb);
-	return z ^ (z >> 31);
-}
-
-static uint64_t below(uint64_t n)
-{
-	return n ? any() % n : 0;
-}
-
-static bool one_in(uint64_t n)
-{
-	return below(n) == 0;
-}
 
 static struct engine *engine(void)
 {

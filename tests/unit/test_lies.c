@@ -14,6 +14,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "tests/unit/draw.h"
 #include "tests/unit/suite.h"
 #include "tests/unit/world.h"
 
@@ -38,27 +39,7 @@ static struct {
 } drawn;
 static struct engine *engines[TELLINGS];
 static struct engine_output outputs[TELLINGS];
-static uint64_t rng, seed_now;
-
-/* splitmix64 */
-static uint64_t any(void)
-{
-	uint64_t z = rng += UINT64_C(0x9e3779b97f4a7c15);
-
-	z = (z ^ (z >> 30)) * UINT64_C(0xbf58476d1ce4e5b9);
-	z = (z ^ (z >> 27)) * UINT64_C(0x94d049bb133111eb);
-	return z ^ (z >> 31);
-}
-
-static uint64_t below(uint64_t n)
-{
-	return n ? any() % n : 0;
-}
-
-static bool one_in(uint64_t n)
-{
-	return below(n) == 0;
-}
+static uint64_t seed_now;
 
 #define HOLDS(cond, ...)                                                                           \
 	do {                                                                                       \

@@ -10,6 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "tests/unit/draw.h"
 #include "tests/unit/suite.h"
 
 #define GIB_PAGES UINT64_C(262144)
@@ -650,21 +651,9 @@ END_TEST
 #define LIVE_MAX 10
 #define HELD_MAX 4
 
-static uint64_t rng_state;
-
-/* splitmix64, seeded: a failure is the same failure in the next run. */
-static uint64_t rng(uint64_t below)
-{
-	uint64_t z = rng_state += UINT64_C(0x9e3779b97f4a7c15);
-
-	z = (z ^ (z >> 30)) * UINT64_C(0xbf58476d1ce4e5b9);
-	z = (z ^ (z >> 27)) * UINT64_C(0x94d049bb133111eb);
-	return (z ^ (z >> 31)) % below;
-}
-
 static uint64_t knob_value(void)
 {
-	return rng(3) ? rng(1000) : PAGES_UNLIMITED;
+	return below(3) ? below(1000) : PAGES_UNLIMITED;
 }
 
 static struct memcg *live[LIVE_MAX], *held[HELD_MAX];
@@ -678,7 +667,7 @@ static bool leaf(const struct memcg *m)
 
 static void op_new(void)
 {
-	struct memcg *m = live[rng(nr_live)], *new;
+	struct memcg *m = live[below(nr_live)], *new;
 	bool refused = leaf(m) && (m->seen || m->owed);
 
 	if (nr_live == LIVE_MAX)
@@ -693,7 +682,7 @@ static void op_new(void)
 static void op_kill(size_t at)
 {
 	struct memcg *m = live[at];
-	bool hold = nr_held < HELD_MAX && rng(2);
+	bool hold = nr_held < HELD_MAX && below(2);
 	int r;
 
 	if (m == tree->root)
@@ -715,8 +704,8 @@ static void op_kill(size_t at)
 /* One hand-over: its pages go to a new group below another parent, and the old one is killed. */
 static void op_move(void)
 {
-	size_t at = rng(nr_live);
-	struct memcg *m = live[at], *parent = live[rng(nr_live)], *new;
+	size_t at = below(nr_live);
+	struct memcg *m = live[at], *parent = live[below(nr_live)], *new;
 	uint64_t pages = m->seen;
 
 	if (m == tree->root || m == parent || !leaf(m) || nr_live == LIVE_MAX ||
@@ -734,8 +723,8 @@ static void op_move(void)
 
 static void op_reap(void)
 {
-	if (nr_held && rng(2)) {
-		size_t h = rng(nr_held);
+	if (nr_held && below(2)) {
+		size_t h = below(nr_held);
 
 		css_put(&held[h]->css);
 		held[h] = held[--nr_held];
@@ -745,8 +734,8 @@ static void op_reap(void)
 
 static void op_owe(struct memcg *m)
 {
-	int64_t pages = rng(2) ? (int64_t)rng(100) : -(int64_t)rng(m->owed + 1);
-	uint64_t gain = rng(m->owed + (uint64_t)pages + 1);
+	int64_t pages = below(2) ? (int64_t)below(100) : -(int64_t)below(m->owed + 1);
+	uint64_t gain = below(m->owed + (uint64_t)pages + 1);
 
 	memcg_owe(m, pages, (int64_t)(gain - m->owed_gain));
 }
@@ -754,11 +743,11 @@ static void op_owe(struct memcg *m)
 /* A tick's samples: many leaves, carried together. */
 static void op_sample(void)
 {
-	for (uint64_t n = 1 + rng(LIVE_MAX); n; n--) {
-		struct memcg *m = live[rng(nr_live)];
+	for (uint64_t n = 1 + below(LIVE_MAX); n; n--) {
+		struct memcg *m = live[below(nr_live)];
 
 		if (leaf(m))
-			memcg_see_later(m, rng(4) ? rng(1000) : 0);
+			memcg_see_later(m, below(4) ? below(1000) : 0);
 	}
 	memcg_carry(tree);
 }
@@ -766,17 +755,17 @@ static void op_sample(void)
 static void op_knobs(struct memcg *m)
 {
 	uint64_t max = knob_value();
-	int r = knobs(m, knob_value(), rng(1000), rng(1000), max);
+	int r = knobs(m, knob_value(), below(1000), below(1000), max);
 
 	ck_assert(r == 0 || (r == -EINVAL && max < 1000));
 }
 
 static void random_op(void)
 {
-	size_t at = rng(nr_live);
+	size_t at = below(nr_live);
 	struct memcg *m = live[at];
 
-	switch (rng(12)) {
+	switch (below(12)) {
 	case 0:
 	case 1:
 		op_new();
@@ -785,7 +774,7 @@ static void random_op(void)
 	case 3:
 	case 4:
 		if (leaf(m))
-			memcg_see(m, rng(4) ? rng(1000) : 0);
+			memcg_see(m, below(4) ? below(1000) : 0);
 		break;
 	case 5:
 	case 6:
@@ -811,7 +800,7 @@ static void random_op(void)
 
 START_TEST(after_each_of_a_million_random_operations_a_recount_says_the_same)
 {
-	rng_state = 1;
+	rng = 1;
 	live[0] = tree->root;
 	nr_live = 1;
 	next_id = 2;

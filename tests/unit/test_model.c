@@ -6,6 +6,7 @@
 #include <config.h>
 
 #include "tests/unit/model.h"
+#include "tests/unit/draw.h"
 #include "tests/unit/suite.h"
 
 #include <check.h>
@@ -138,22 +139,10 @@ static void check_plan(const struct model_tree *model, int root, uint64_t need, 
 
 /* ---- random trees ---- */
 
-static uint64_t state;
-
-/* splitmix64; the seed is the case's number, so that any case can be run alone. */
-static uint64_t next(void)
-{
-	uint64_t z = (state += UINT64_C(0x9e3779b97f4a7c15));
-
-	z = (z ^ (z >> 30)) * UINT64_C(0xbf58476d1ce4e5b9);
-	z = (z ^ (z >> 27)) * UINT64_C(0x94d049bb133111eb);
-	return z ^ (z >> 31);
-}
-
 /* 0 to most. */
 static uint64_t upto(uint64_t most)
 {
-	return next() % (most + 1);
+	return any() % (most + 1);
 }
 
 static bool percent(unsigned int chance)
@@ -239,7 +228,7 @@ START_TEST(reclaim_agrees_with_the_model_on_ten_thousand_random_trees_and_needs)
 	for (uint64_t i = 0; i < RANDOM_TREES; i += suite_every()) {
 		uint64_t granule = granules[i % 3];
 
-		state = i;
+		rng = i; /* so that any case can be run alone */
 		random_tree(&model, granule);
 		build(&model);
 		snprintf(where, sizeof(where), "tree %" PRIu64, i);
