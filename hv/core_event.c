@@ -346,8 +346,12 @@ static void on_target(
 	const struct hv_call *call = &vm->lane.call;
 	char target[SIZE_TEXT], what[64 + SIZE_TEXT];
 
-	/* Not where a newer one was dropped meanwhile: what became of that is what counts. */
-	if (!vm->has_result || vm->result.id != vm->id || vm->result.seq <= seq) {
+	/*
+	 * Not where a newer one was dropped, or overruled, meanwhile: what became of that is what
+	 * counts.
+	 */
+	if (!vm->has_result || vm->result.id != vm->id ||
+		(vm->result.seq <= seq && vm->result.error != -ESTALE)) {
 		vm->has_result = true;
 		vm->result =
 			(struct engine_result){ .id = vm->id, .seq = seq, .error = event->error };
@@ -517,6 +521,20 @@ static void on_balloon(struct core *core, uint64_t now, const struct hv_event *e
 	core_vm_assess(core, vm, now);
 }
 
+/* What waits to be told to it would take their word back. */
+static void on_told(struct core *core, uint64_t now, const struct hv_uuid *uuid)
+{
+	struct core_vm *vm = core_vm_find(core, uuid);
+
+	on_changed(core, now, uuid);
+	if (!vm || vm->gone || !vm->id)
+		return;
+	core_vm_drop_target(core, vm, -ECANCELED);
+	vm->has_result = true;
+	vm->result = (struct engine_result){ .id = vm->id, .seq = vm->lane.seq, .error = -ESTALE };
+	core_vm_dirty(core, vm);
+}
+
 static void on_agent(struct core *core, uint64_t now, const struct hv_event *event)
 {
 	struct core_vm *vm = core_vm_find(core, &event->uuid);
@@ -572,6 +590,9 @@ void core_event(struct core *core, uint64_t now, const struct hv_event *event)
 		break;
 	case HV_EVENT_BALLOON:
 		on_balloon(core, now, event);
+		break;
+	case HV_EVENT_TOLD:
+		on_told(core, now, &event->uuid);
 		break;
 	case HV_EVENT_AGENT:
 		on_agent(core, now, event);

@@ -273,7 +273,8 @@ enum hv_call_type {
 	HV_PERIOD, /* switch a VM's statistics on (period_s), live only: HV_EVENT_DONE */
 	/*
 	 * Record the ceiling where it is another, then set the target, live only: DONE. -EBUSY: a
-	 * job runs on the VM that takes no target meanwhile.
+	 * job runs on the VM that takes no target meanwhile; -ESTALE: somebody else has just set
+	 * another, which stands.
 	 */
 	HV_TARGET,
 	/*
@@ -349,6 +350,7 @@ enum hv_event_type {
 	HV_EVENT_CHANGED,
 	HV_EVENT_REBOOTED, /* the guest starts over; its balloon is full size again */
 	HV_EVENT_BALLOON,  /* actual changed */
+	HV_EVENT_TOLD,	   /* somebody else set its target; not all hypervisors tell */
 	HV_EVENT_AGENT,	   /* what is known of a VM's agent changed, or it reported */
 	HV_EVENT_PRESSURE, /* the host's memory is under pressure (PSI) */
 	HV_EVENT_DOWN,	   /* the connection is lost */

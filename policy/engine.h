@@ -129,7 +129,10 @@ struct engine_pool {
 	uint64_t size, available, reserve;
 };
 
-/* What became of a target: its call returned. A hung one is told by the VM's state. */
+/*
+ * What became of a target: its call returned. A hung one is told by the VM's state. -ESTALE:
+ * somebody else has set the balloon since, or in that moment, and that is what it is told now.
+ */
 struct engine_result {
 	uint64_t id, seq;
 	int error; /* 0 or a negative errno: refused */

@@ -94,6 +94,7 @@ struct vm {
 	/* After a cut its cap was lifted: at refill_at before refill_until it has refilled. */
 	uint64_t refill_at, refill_until;
 	bool refills; /* it had when it was asked the last time */
+	bool theirs;  /* somebody else has set its balloon, which has not come to rest since */
 	/* What it was asked inside did not come: until then by its balloon. */
 	uint64_t outside_until;
 	unsigned int outside; /* so often, in a row */

@@ -328,8 +328,31 @@ static bool never_reached(int error)
 	return error == -ENOTCONN || error == -EBUSY || error == -ECANCELED;
 }
 
+/*
+ * Nothing more is told to it before it rests where they want it, or for a hold time: it would take
+ * their word back, and where it rests would be nobody's wish.
+ */
+static void overruled(struct engine *e, struct vm *vm)
+{
+	if (!vm->touched)
+		return;
+	settle_cancel(e, vm, 0);
+	vm->target = vm->lowest = vm->set.actual;
+	vm->theirs = true;
+	vm->again = vm->rested = false;
+	vm->rest_since = e->now;
+	vm_hold(vm, &vm->contended_until, e->now + e->config.hold_us);
+	vm_hold(vm, &vm->refused_until, e->now + e->config.hold_us);
+	topology_busy(e, vm);
+	topology_refresh(e, vm);
+}
+
 void settle_result(struct engine *e, struct vm *vm, const struct engine_result *result)
 {
+	if (result->error == -ESTALE) {
+		overruled(e, vm);
+		return;
+	}
 	if (!result->error || result->seq != vm->seq)
 		return;
 	if (vm->ask_on && vm->ask.inside && !never_reached(result->error)) {
@@ -367,6 +390,9 @@ static void settle_rest(struct engine *e, struct vm *vm)
 
 	if (!vm->touched)
 		return;
+	if (vm->theirs)
+		vm->contended_until = vm->refused_until = e->now;
+	vm->theirs = false;
 	if (vm->grown && vm->target) {
 		vm->grown = vm->again = false;
 		vm->target = vm->lowest = actual;

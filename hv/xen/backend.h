@@ -39,6 +39,7 @@ struct xen_job {
 	struct hv_item item; /* the answer; first: the queue frees the job by it */
 	struct hv_call call;
 	struct hv_knobs_change change; /* HV_KNOBS: the job's own */
+	uint64_t words;		       /* HV_TARGET: what was known when it was decided */
 	struct xen_job *next;
 };
 
@@ -70,8 +71,9 @@ struct hv {
 	xc_domaininfo_t *submit_infos; /* room for XEN_BATCH */
 
 	/*
-	 * Taken before lock, and held from before a memory/target is written until the table says
-	 * so: the last that is written is the last that is noted.
+	 * Taken before lock, and held from before a memory/target is written, or read anew, until
+	 * the table says so: the last in the store is the last that is noted, and what was written
+	 * here is not taken for somebody else's.
 	 */
 	pthread_mutex_t telling;
 	pthread_mutex_t lock; /* for all below */
@@ -142,10 +144,9 @@ int xen_workers_start(struct hv *hv);
 unsigned int xen_workers_hung(const struct hv *hv, uint64_t now);
 
 /* ---- perform.c ---- */
-/* HV_INFO, on the control thread; others on a worker. */
+/* HV_INFO, on the control thread; others on a worker. The answer is in the job's event. */
 void xen_describe(struct hv *hv, struct xen_link *link, struct hv_event *event);
-void xen_perform(
-	struct hv *hv, struct xen_link *link, struct hv_event *event, const struct hv_call *call);
+void xen_perform(struct hv *hv, struct xen_link *link, struct xen_job *job);
 /*
  * Writes memory/target where it still says what the copy does, and the hypervisor still has the
  * domain; one that is not the goal goes with a note of that. -ESTALE: it does not; -ENOENT: it has

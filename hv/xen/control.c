@@ -303,8 +303,8 @@ static int look_at_new(struct hv *hv, const struct hv_uuid *uuid, uint64_t creat
 	return store_lost(r) ? r : 0;
 }
 
-/* What memory/target says now; a value that was read before our own last write is old. */
-static int read_target(struct hv *hv, const struct domain *copy)
+/* What memory/target says now. With hv->telling. */
+static int read_told(struct hv *hv, const struct domain *copy)
 {
 	char path[STORE_PATH];
 	struct domain *d;
@@ -317,10 +317,20 @@ static int read_target(struct hv *hv, const struct domain *copy)
 		return store_lost(r) ? r : 0;
 	pthread_mutex_lock(&hv->lock);
 	d = find_any(hv, &copy->uuid);
-	if (d && d->creation == copy->creation && d->writes == copy->writes && domain_told(d, kib))
-		tell(hv, d, HV_EVENT_CHANGED, 0);
+	if (d && d->creation == copy->creation && domain_told(d, kib))
+		tell(hv, d, HV_EVENT_TOLD, 0);
 	pthread_mutex_unlock(&hv->lock);
 	return 0;
+}
+
+static int read_target(struct hv *hv, const struct domain *copy)
+{
+	int r;
+
+	pthread_mutex_lock(&hv->telling);
+	r = read_told(hv, copy);
+	pthread_mutex_unlock(&hv->telling);
+	return r;
 }
 
 static int read_name(struct hv *hv, const struct domain *copy)
@@ -382,7 +392,6 @@ static int do_deed(struct hv *hv, const struct hv_uuid *uuid)
 		return 0;
 	}
 	copy = *d;
-	d->writes += deed != DOMAIN_MAX;
 	pthread_mutex_unlock(&hv->lock);
 	if (deed == DOMAIN_MAX)
 		hv->calls->domain_setmaxmem(hv->link.xc, copy.domid, kib);

@@ -147,12 +147,12 @@ bool domain_told(struct domain *d, uint64_t kib)
 	d->goal_kib = first && d->recorded_kib ? d->recorded_kib : kib;
 	d->probe_kib = 0;
 	d->nudge_pause = 0;
+	d->words += foreign;
 	return foreign;
 }
 
 void domain_set(struct domain *d, uint64_t now, uint64_t kib, const struct xen_times *times)
 {
-	d->writes++;
 	d->stored_kib = d->goal_kib = kib;
 	d->ours = true;
 	d->probe_kib = 0;
@@ -241,7 +241,6 @@ void domain_wrote(struct domain *d, uint64_t now, const struct xen_times *times,
 		d->max_at = now + MAX_PAUSE_US;
 		return;
 	}
-	d->writes++;
 	d->stored_kib = kib;
 	if (deed == DOMAIN_PROBE) {
 		d->probe_kib = d->tot_kib;

@@ -51,7 +51,8 @@ struct domain {
 	/* memory/target as it stands in the store, and whether there is one. */
 	bool adopted;
 	uint64_t stored_kib;
-	uint64_t writes; /* ours, counted: a value read before the last is old */
+	uint64_t words;	     /* of somebody else's: so often they wrote another */
+	uint64_t words_said; /* of those, as many as the core was told of */
 
 	/* What is wanted: stored_kib, or next to it where the guest was nudged. */
 	uint64_t goal_kib;

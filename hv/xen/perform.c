@@ -32,7 +32,9 @@ static void failed(struct hv_event *event, int error, const char *what)
 	event->error = error;
 	free(event->message);
 	if (asprintf(&event->message, "%s: %s", what,
-		    error == -EBUSY ? "others keep writing the same keys" : strerror(-error)) < 0)
+		    error == -EBUSY    ? "others keep writing the same keys"
+		    : error == -ESTALE ? "somebody else has just set it; that stands"
+				       : strerror(-error)) < 0)
 		event->message = NULL;
 }
 
@@ -155,8 +157,10 @@ struct writing {
 	struct xen_link *link;
 	const struct domain *domain;
 	uint64_t kib;
-	bool expects;	      /* only where it stands at what the domain says */
+	uint64_t words;	      /* of somebody else's, that were known when it was decided */
+	bool nudge;	      /* no target of its own: the goal stays */
 	uint64_t ceiling_kib; /* 0: not recorded */
+	uint64_t ret_theirs;  /* -ESTALE: what it says instead; 0: no number */
 };
 
 /* Who adopts it takes the goal for what was meant, not the page beside it. */
@@ -165,7 +169,7 @@ static int write_goal(struct store *store, xs_transaction_t t, const struct writ
 	char path[STORE_PATH];
 	int r;
 
-	if (!w->expects || w->kib == w->domain->goal_kib) {
+	if (!w->nudge || w->kib == w->domain->goal_kib) {
 		store_own_path(path, &w->domain->uuid, "goal");
 		return store_remove(store, t, path);
 	}
@@ -174,12 +178,12 @@ static int write_goal(struct store *store, xs_transaction_t t, const struct writ
 }
 
 /*
- * A domain's path is written only where it is there and the hypervisor has the domain still: one
- * that goes meanwhile takes its path along, and the transaction fails.
+ * A domain's path is written only where it is there, says what we know, and the hypervisor has the
+ * domain still: one that goes meanwhile takes its path along, and the transaction fails.
  */
 static int write_target(struct store *store, xs_transaction_t t, void *ctx)
 {
-	const struct writing *w = ctx;
+	struct writing *w = ctx;
 	char path[STORE_PATH];
 	uint64_t old;
 	int r;
@@ -188,7 +192,9 @@ static int write_target(struct store *store, xs_transaction_t t, void *ctx)
 	r = store_read_number(store, t, path, &old);
 	if (r < 0 && r != -EBADMSG)
 		return r;
-	if (w->expects && (r < 0 || old != w->domain->stored_kib))
+	w->ret_theirs = r < 0 ? 0 : old;
+	/* What is no number is nobody's word: a target may take its place. */
+	if (r < 0 ? w->nudge : old != w->domain->stored_kib || w->words != w->domain->words)
 		return -ESTALE;
 	if (w->ceiling_kib) {
 		r = begin_record(store, t, w->domain);
@@ -210,9 +216,12 @@ static int write_target(struct store *store, xs_transaction_t t, void *ctx)
 int xen_write_target(
 	struct hv *hv, struct xen_link *link, const struct domain *domain, uint64_t kib)
 {
-	struct writing w = {
-		.hv = hv, .link = link, .domain = domain, .kib = kib, .expects = true
-	};
+	struct writing w = { .hv = hv,
+		.link = link,
+		.domain = domain,
+		.kib = kib,
+		.nudge = true,
+		.words = domain->words };
 
 	return store_transact(&link->store, write_target, &w);
 }
@@ -273,38 +282,35 @@ static void tell_target(struct hv *hv, struct xen_link *link, struct hv_event *e
 		failed(event, r, "raising its maximum");
 		return;
 	}
-	/* Before: who reads it in between must not take it for somebody else's. */
-	pthread_mutex_lock(&hv->lock);
-	domain = same(hv, d);
-	if (domain)
-		domain->writes++;
-	pthread_mutex_unlock(&hv->lock);
 	r = store_transact(&link->store, write_target, w);
-	if (r < 0) {
-		failed(event, r, "writing its memory/target");
-		return;
-	}
 	pthread_mutex_lock(&hv->lock);
 	domain = same(hv, d);
-	if (domain) {
+	if (domain && r == -ESTALE) { /* which is told with the answer */
+		domain_told(domain, w->ret_theirs);
+		domain->words_said = domain->words;
+	}
+	if (domain && r == 0) {
 		domain_set(domain, xen_now(), w->kib, &hv->calls->times);
 		domain->ceiling_kib = w->ceiling_kib;
 	}
 	pthread_mutex_unlock(&hv->lock);
+	if (r < 0)
+		failed(event, r, "writing its memory/target");
 }
 
-static void set_target(
-	struct hv *hv, struct xen_link *link, struct hv_event *event, const struct hv_call *call)
+static void set_target(struct hv *hv, struct xen_link *link, struct xen_job *job)
 {
+	const struct hv_call *call = &job->call;
 	struct domain d;
 	struct writing w = { .hv = hv,
 		.link = link,
 		.domain = &d,
+		.words = job->words,
 		.kib = call->target / 1024 / DOMAIN_PAGE_KIB * DOMAIN_PAGE_KIB,
 		.ceiling_kib = call->ceiling / 1024 };
 
 	pthread_mutex_lock(&hv->telling);
-	tell_target(hv, link, event, &d, &w);
+	tell_target(hv, link, &job->item.event, &d, &w);
 	pthread_mutex_unlock(&hv->telling);
 }
 
@@ -522,9 +528,11 @@ void xen_describe(struct hv *hv, struct xen_link *link, struct hv_event *event)
 	event->info = info;
 }
 
-void xen_perform(
-	struct hv *hv, struct xen_link *link, struct hv_event *event, const struct hv_call *call)
+void xen_perform(struct hv *hv, struct xen_link *link, struct xen_job *job)
 {
+	const struct hv_call *call = &job->call;
+	struct hv_event *event = &job->item.event;
+
 	switch (call->type) {
 	case HV_STATS:
 		read_stats(hv, link, event);
@@ -533,7 +541,7 @@ void xen_perform(
 		set_period(hv, link, event, call);
 		break;
 	case HV_TARGET:
-		set_target(hv, link, event, call);
+		set_target(hv, link, job);
 		break;
 	case HV_KNOBS:
 		change_knobs(hv, link, event, call);

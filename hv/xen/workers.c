@@ -45,7 +45,7 @@ static void work(struct xen_worker *worker, struct xen_job *job, bool connected,
 		xen_fail(event, -ENOTCONN, "not connected to xenstored");
 		return;
 	}
-	xen_perform(hv, &worker->link, event, &job->call);
+	xen_perform(hv, &worker->link, job);
 	/* The control thread finds out by itself whether xenstored is gone. */
 	if (store_lost(event->error)) {
 		event->error = -ENOTCONN;

@@ -390,6 +390,7 @@ static int fd(struct hv *hv)
 /* Lock held. */
 static int enqueue(struct hv *hv, struct xen_job *job)
 {
+	const struct domain *domain = xen_find(hv, &job->call.uuid);
 	enum hv_call_type type = job->call.type;
 	int r;
 
@@ -412,6 +413,8 @@ static int enqueue(struct hv *hv, struct xen_job *job)
 	r = xen_workers_start(hv);
 	if (r < 0)
 		return r;
+	if (domain)
+		job->words = domain->words_said;
 	/* Memory that is needed now does not wait for statistics. */
 	xen_jobs_add(type == HV_TARGET ? &hv->urgent : &hv->normal, job);
 	pthread_cond_signal(&hv->worker_cond);
@@ -478,7 +481,17 @@ static int submit(struct hv *hv, const struct hv_call *call)
 
 static int next(struct hv *hv, struct hv_event *ret_event)
 {
-	return hv_queue_take(&hv->queue, ret_event);
+	int r = hv_queue_take(&hv->queue, ret_event);
+	struct domain *domain;
+
+	if (r > 0 && ret_event->type == HV_EVENT_TOLD) {
+		pthread_mutex_lock(&hv->lock);
+		domain = xen_find(hv, &ret_event->uuid);
+		if (domain)
+			domain->words_said = domain->words;
+		pthread_mutex_unlock(&hv->lock);
+	}
+	return r;
 }
 
 const struct hv_backend hv_xen = {

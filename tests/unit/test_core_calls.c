@@ -223,6 +223,30 @@ START_TEST(answer_of_an_older_target_does_not_hide_that_the_newer_one_was_droppe
 }
 END_TEST
 
+START_TEST(target_that_waits_is_dropped_when_somebody_else_set_another_and_the_engine_is_told)
+{
+	struct host_vm *vm = host_vm(0);
+
+	fake.next = 0; /* ticks as often as may be */
+	host_up();
+	host_run(2 * SECOND);
+	host_target(vm, 1, 900 * MIB);
+	vm->hangs = true;
+	host_run(60000);
+	host_target(vm, 2, 800 * MIB);
+	host_run(60000);
+	host_event(HV_EVENT_TOLD, vm);
+	host_wake(vm); /* the answer to the first does not hide it */
+	host_run(SECOND);
+	ck_assert_uint_eq(vm->calls[HV_TARGET], 1);
+	ck_assert_uint_ge(fake.nr_results, 1);
+	ck_assert_uint_eq(fake.results[fake.nr_results - 1].id, host_id(vm));
+	ck_assert_int_eq(fake.results[fake.nr_results - 1].error, -ESTALE);
+	/* Of one that nobody knows it says nothing. */
+	host_event(HV_EVENT_TOLD, host_vm(1));
+}
+END_TEST
+
 /* ---- descriptions, which are no VM's to answer ---- */
 
 START_TEST(slow_descriptions_make_no_vm_unanswering)
@@ -730,6 +754,7 @@ int main(void)
 		no_target_outlives_the_connection,
 		no_old_target_is_replayed_after_a_reboot_or_a_pause,
 		answer_of_an_older_target_does_not_hide_that_the_newer_one_was_dropped,
+		target_that_waits_is_dropped_when_somebody_else_set_another_and_the_engine_is_told,
 		slow_descriptions_make_no_vm_unanswering,
 		lost_events_are_a_listing_with_all_descriptions_and_nothing_else,
 		observe_changes_nothing_anywhere,

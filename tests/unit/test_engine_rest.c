@@ -8,6 +8,7 @@
 #include "policy/engine.h"
 
 #include <check.h>
+#include <errno.h>
 
 #include "tests/unit/suite.h"
 #include "tests/unit/world.h"
@@ -259,6 +260,89 @@ START_TEST(a_rest_a_granule_below_the_lowest_target_is_a_wish_and_less_is_not)
 }
 END_TEST
 
+/* Somebody else has set VM 2's balloon; it has not moved yet. */
+static void overruled(uint64_t target)
+{
+	w.results[w.nr_results++] = (struct engine_result){ .id = 2, .seq = 7, .error = -ESTALE };
+	world_vm(&w, 2)->target = target;
+	world_vm(&w, 2)->pending_seq = 0;
+}
+
+START_TEST(a_target_that_somebody_else_set_is_not_overwritten_by_a_gift_before_it_moved)
+{
+	config.loosens = false;
+	setup_pool(MIB(1000));
+	world_capped(&w, 2, MIB(500), MIB(300), &none);
+	world_add(&w, 3, MEMCG_ROOT_ID, MIB(700), MIB(640), &none); /* free 60: in the band */
+	world_ticks(&w, 50);
+	w.pool.size = MIB(2000);
+	overruled(MIB(250));
+	world_vm(&w, 2)->speed = MIB(1);
+	world_ticks(&w, 200);
+	ck_assert_uint_eq(world_vm(&w, 2)->commands, 0);
+	ck_assert_uint_eq(world_count(&w, ENGINE_EVENT_WISH), 1);
+	ck_assert_uint_eq(world_view(&w, 2).ceiling, MIB(250));
+	ck_assert_uint_eq(world_vm(&w, 2)->actual, MIB(250));
+	ck_assert_int_eq(world_view(&w, 2).hold, RECLAIM_HOLD_NONE);
+}
+END_TEST
+
+START_TEST(a_cut_that_somebody_else_overruled_is_not_taken_back_and_their_word_is_the_ceiling)
+{
+	config.loosens = false;
+	setup_pool(MIB(1000));
+	world_add(&w, 2, MEMCG_ROOT_ID, MIB(500), MIB(500), &none);
+	world_vm(&w, 2)->anon = MIB(100);
+	world_vm(&w, 2)->speed = MIB(1);
+	world_ticks(&w, 50);
+	w.pool.size = MIB(500); /* need 40 */
+	while (!world_action(&w, 2))
+		world_tick(&w);
+	ck_assert_uint_lt(world_action(&w, 2)->target, MIB(480));
+	w.pool.size = MIB(1000);
+	overruled(MIB(490));
+	world_ticks(&w, 200);
+	ck_assert_uint_eq(world_vm(&w, 2)->commands, 1);
+	ck_assert_uint_eq(world_vm(&w, 2)->actual, MIB(490));
+	ck_assert_uint_eq(world_view(&w, 2).ceiling, MIB(490));
+}
+END_TEST
+
+START_TEST(a_guest_that_never_rests_after_somebody_else_set_it_is_asked_again_after_a_hold_time)
+{
+	config.loosens = false;
+	setup_pool(MIB(1000));
+	world_add(&w, 2, MEMCG_ROOT_ID, MIB(500), MIB(500), &none);
+	world_vm(&w, 2)->anon = MIB(100);
+	world_ticks(&w, 50);
+	w.pool.size = MIB(500);
+	while (!world_action(&w, 2))
+		world_tick(&w);
+	overruled(MIB(500));
+	for (uint64_t until = w.now + config.hold_us; w.now + w.tick_us < until;) {
+		world_vm(&w, 2)->actual = world_vm(&w, 2)->target ^= 1;
+		world_tick(&w);
+		ck_assert_uint_eq(world_vm(&w, 2)->commands, 1);
+		ck_assert_int_eq(world_view(&w, 2).hold, RECLAIM_HOLD_CONTENDED);
+	}
+	world_ticks(&w, 3);
+	ck_assert_uint_eq(world_vm(&w, 2)->commands, 2);
+}
+END_TEST
+
+START_TEST(what_somebody_else_sets_before_ballast_did_is_only_what_is_found)
+{
+	setup_pool(MIB(1000));
+	world_add(&w, 2, MEMCG_ROOT_ID, MIB(500), MIB(500), &none);
+	world_ticks(&w, 50);
+	overruled(MIB(400));
+	world_ticks(&w, 50);
+	ck_assert_uint_eq(world_view(&w, 2).ceiling, MIB(400));
+	ck_assert_uint_eq(world_count(&w, ENGINE_EVENT_WISH), 0);
+	ck_assert_int_eq(world_view(&w, 2).hold, RECLAIM_HOLD_NONE);
+}
+END_TEST
+
 START_TEST(actual_above_a_recorded_ceiling_becomes_the_ceiling)
 {
 	setup_pool(MIB(1000));
@@ -411,6 +495,13 @@ int main(void)
 	tcase_add_test(t, guest_that_rebooted_just_a_granule_below_its_target_is_told_another_one);
 	tcase_add_test(t, a_rest_above_a_max_below_the_ceiling_is_no_wish);
 	tcase_add_test(t, a_rest_a_granule_below_the_lowest_target_is_a_wish_and_less_is_not);
+	tcase_add_test(
+		t, a_target_that_somebody_else_set_is_not_overwritten_by_a_gift_before_it_moved);
+	tcase_add_test(t,
+		a_cut_that_somebody_else_overruled_is_not_taken_back_and_their_word_is_the_ceiling);
+	tcase_add_test(t,
+		a_guest_that_never_rests_after_somebody_else_set_it_is_asked_again_after_a_hold_time);
+	tcase_add_test(t, what_somebody_else_sets_before_ballast_did_is_only_what_is_found);
 	tcase_add_test(t, actual_above_a_recorded_ceiling_becomes_the_ceiling);
 	tcase_add_test(t, a_paused_guest_above_its_target_is_not_asked_once_more);
 	tcase_add_test(t, in_observe_mode_nobody_is_asked_once_more);

@@ -648,12 +648,35 @@ START_TEST(a_target_that_somebody_else_writes_is_told_and_not_fought)
 	web->max_kib = 393216 + 1024; /* as xl does, and before */
 	fake_xen_unlock();
 	fake_xen_write("/local/domain/1/memory/target", "393216");
-	event = wait_for(HV_EVENT_CHANGED, 0);
+	event = wait_for(HV_EVENT_TOLD, 0);
 	hv_event_clear(&event);
 	until(web, false, 393216);
 	nap(100); /* many nudges */
 	ck_assert_uint_eq(number_at(web, "memory/target"), 393216);
 	until(web, true, 393216 + 1024);
+}
+END_TEST
+
+/* Whether the backend has seen theirs when ours is written or not: who decided has not. */
+START_TEST(a_target_decided_before_somebody_else_s_was_known_does_not_overwrite_it)
+{
+	char theirs[32];
+
+	open_rested_host();
+	ck_assert_int_eq(target(web, GUEST / 2), 0);
+	for (uint64_t i = 0; i < 50; i++) {
+		snprintf(theirs, sizeof(theirs), "%" PRIu64, GUEST / 2 - 4096 - 4 * i);
+		fake_xen_write("/local/domain/1/memory/target", theirs);
+		nap(i % 3);
+		ck_assert_int_eq(target(web, GUEST / 2 + 4096), -ESTALE);
+		ck_assert_uint_eq(number_at(web, "memory/target"), GUEST / 2 - 4096 - 4 * i);
+	}
+	/* Now it is known; and what is no number is nobody's word. */
+	ck_assert_int_eq(target(web, GUEST / 2), 0);
+	ck_assert_uint_eq(number_at(web, "memory/target"), GUEST / 2);
+	fake_xen_write("/local/domain/1/memory/target", "much");
+	ck_assert_int_eq(target(web, GUEST / 4), 0);
+	ck_assert_uint_eq(number_at(web, "memory/target"), GUEST / 4);
 }
 END_TEST
 
@@ -976,6 +999,8 @@ int main(void)
 	tcase_add_test(all, BR_81_the_smaller_limit_counts_and_no_target_above_it_is_sent);
 	tcase_add_test(all, a_write_that_others_keep_beating_ends_after_a_bounded_number_of_tries);
 	tcase_add_test(all, a_target_that_somebody_else_writes_is_told_and_not_fought);
+	tcase_add_test(
+		all, a_target_decided_before_somebody_else_s_was_known_does_not_overwrite_it);
 	tcase_add_test(
 		all, a_page_that_is_asked_for_beside_a_target_is_not_taken_for_somebody_else_s);
 	tcase_add_test(all, a_daemon_that_starts_again_knows_ceiling_cap_and_driver);
