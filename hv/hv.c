@@ -233,6 +233,13 @@ enum hv_event_type hv_answer_of(enum hv_call_type type)
 	return HV_EVENT_NONE;
 }
 
+void hv_event_fail(struct hv_event *event, int error, const char *message)
+{
+	event->error = error;
+	free(event->message);
+	event->message = strdup(message);
+}
+
 void hv_event_clear(struct hv_event *event)
 {
 	switch (event->type) {

@@ -36,52 +36,10 @@ struct lv_agent {
 	int fd;		       /* -1: not connected */
 	bool watched;	       /* in the epoll set */
 	uint64_t again, pause; /* when it is connected, or read, again */
-	struct lv_job *job;    /* of the call that is out; NULL: none */
+	struct hv_task *task;  /* of the call that is out; NULL: none */
 	struct agent_channel channel;
 	struct lv_agent *next;
 };
-
-/* ---- telling ---- */
-
-void lv_agents_tell(struct hv *hv, const struct hv_uuid *uuid, struct agent_channel *channel)
-{
-	struct hv_event event = {
-		.type = HV_EVENT_AGENT,
-		.uuid = *uuid,
-		.agent = channel->agent,
-	};
-
-	if (!channel->changed)
-		return;
-	channel->changed = false;
-	hv_queue_tell(&hv->queue, &event);
-}
-
-static void tell(struct hv *hv, struct lv_agent *agent)
-{
-	lv_agents_tell(hv, &agent->uuid, &agent->channel);
-}
-
-void lv_agents_answer(struct hv *hv, struct lv_job *job, int error, uint64_t came)
-{
-	if (error)
-		lv_fail(&job->item.event, error,
-			error == -ENOTCONN ? "no agent is connected" : "the agent frees nothing");
-	else
-		job->item.event.came = came;
-	lv_answer(hv, job);
-}
-
-static void answer(struct hv *hv, struct lv_agent *agent, uint64_t now)
-{
-	uint64_t came;
-	int error;
-
-	if (!agent->job || !agent_channel_answer(&agent->channel, now, &error, &came))
-		return;
-	lv_agents_answer(hv, agent->job, error, came);
-	agent->job = NULL;
-}
 
 /* ---- connecting ---- */
 
@@ -202,8 +160,8 @@ static void look_at(struct hv *hv, struct lv_agent *agent, uint64_t now)
 		hang_up(hv, agent, now);
 	else if (agent->fd >= 0 && !agent->watched && now >= agent->again)
 		watch(hv, agent, true);
-	answer(hv, agent, now);
-	tell(hv, agent);
+	hv_task_settle(&hv->queue, &agent->channel, now, &agent->task);
+	hv_agent_tell(&hv->queue, &agent->channel, &agent->uuid);
 }
 
 static void free_agent(struct hv *hv, struct lv_agent *agent)
@@ -213,7 +171,7 @@ static void free_agent(struct hv *hv, struct lv_agent *agent)
 		close(agent->fd);
 	}
 	free(agent->path);
-	free(agent->job); /* only of a handle that ends: nobody takes the answer */
+	hv_task_free(agent->task); /* only of a handle that ends: nobody takes the answer */
 	free(agent);
 }
 
@@ -230,8 +188,8 @@ static void look_at_all(struct hv *hv, uint64_t now)
 		}
 		if (agent->fd >= 0)
 			hang_up(hv, agent, now);
-		answer(hv, agent, now);
-		tell(hv, agent);
+		hv_task_settle(&hv->queue, &agent->channel, now, &agent->task);
+		hv_agent_tell(&hv->queue, &agent->channel, &agent->uuid);
 		*at = agent->next;
 		free_agent(hv, agent);
 	}
@@ -254,12 +212,12 @@ void *lv_agents_thread(void *arg)
 			struct lv_agent *agent = events[i].data.ptr;
 
 			if (agent)
-				receive(hv, agent, lv_now());
+				receive(hv, agent, hv_now());
 			else
 				eventfd_read(hv->agents_fd, &(eventfd_t){ 0 });
 		}
-		look_at_all(hv, lv_now());
-		lv_qga_look(hv, lv_now());
+		look_at_all(hv, hv_now());
+		lv_qga_look(hv, hv_now());
 	}
 	pthread_mutex_unlock(&hv->agents_lock);
 	lv_put(hv);
@@ -333,7 +291,7 @@ static struct lv_agent *add(struct hv *hv, const struct hv_uuid *uuid, const cha
 
 void lv_agents_name(struct hv *hv, const struct hv_uuid *uuid, const char *path)
 {
-	uint64_t now = lv_now();
+	uint64_t now = hv_now();
 	struct lv_agent *agent;
 
 	pthread_mutex_lock(&hv->agents_lock);
@@ -349,31 +307,31 @@ void lv_agents_name(struct hv *hv, const struct hv_uuid *uuid, const char *path)
 	pthread_mutex_unlock(&hv->agents_lock);
 }
 
-void lv_agents_reclaim(struct hv *hv, struct lv_job *job)
+void lv_agents_reclaim(struct hv *hv, struct hv_task *task)
 {
 	char text[PROTOCOL_MESSAGE_MAX + 2];
-	const struct hv_call *call = &job->call;
+	const struct hv_call *call = &task->call;
 	struct lv_agent *agent;
 	size_t length = 0;
 	int r = -ENOTCONN;
 
 	pthread_mutex_lock(&hv->agents_lock);
-	if (lv_qga_reclaim(hv, job)) {
+	if (lv_qga_reclaim(hv, task)) {
 		pthread_mutex_unlock(&hv->agents_lock);
 		return;
 	}
 	agent = find(hv, &call->uuid);
-	if (agent && agent->job)
+	if (agent && agent->task)
 		r = -EAGAIN;
 	else if (agent && agent->fd >= 0)
-		r = agent_channel_reclaim(&agent->channel, lv_now(), call, text, &length);
+		r = agent_channel_reclaim(&agent->channel, hv_now(), call, text, &length);
 	if (r == 0 && !send_text(agent, text, length)) {
 		agent_channel_fault(&agent->channel, "reads nothing");
-		hang_up(hv, agent, lv_now());
+		hang_up(hv, agent, hv_now());
 	}
 	if (r == 0)
-		agent->job = job;
+		agent->task = task;
 	pthread_mutex_unlock(&hv->agents_lock);
 	if (r < 0)
-		lv_agents_answer(hv, job, r, 0);
+		hv_task_came(&hv->queue, task, r, 0);
 }

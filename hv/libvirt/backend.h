@@ -4,8 +4,7 @@
  *
  *   libvirt.c   the table: open, close, submit, next
  *   control.c   the control connection: connecting, events, listing
- *   workers.c   the calls that may hang, and who makes them
- *   perform.c   each call, step by step
+ *   perform.c   each call, step by step; hv/workers has who makes those that may hang
  *   agents.c    the sockets of agents in guests
  *   qga.c       guests that are reached through QEMU's guest agent; see qga.h
  *   watch.c     PSI, and the thread that looks for processes
@@ -20,39 +19,24 @@
 
 #include <stdatomic.h>
 
-#include "hv/agent_channel.h"
 #include "hv/libvirt/calls.h"
 #include "hv/libvirt/libvirt.h"
 #include "hv/libvirt/process.h"
-#include "hv/queue.h"
+#include "hv/workers/workers.h"
 
 /*
  * libvirtd serves five requests of a connection and twenty of all its clients at once: each of the
  * HV_WORKERS has a connection, and together they leave most of it to others. Calls that were out
  * already when the last of HV_MAX_HUNG turned out to hang may add to those, up to HV_WORKERS.
  */
-/* Calls that wait: a call for each of ten thousand VMs and some more. */
-#define LV_WAITING_MAX 16384
 /* Notice a frozen libvirtd within keepalive's interval x count and one interval more. */
 #define LV_KEEPALIVE_S	   2
 #define LV_KEEPALIVE_COUNT 3
 
-struct lv_job {
-	struct hv_item item; /* the answer; first: the queue frees the job by it */
-	struct hv_call call;
-	struct hv_knobs_change change; /* HV_KNOBS: the job's own */
-	struct lv_job *next;
-};
-
-struct lv_jobs {
-	struct lv_job *head, *tail;
-};
-
-struct lv_worker {
+/* A thread's own connection, opened anew where the control connection was. */
+struct lv_link {
 	struct hv *hv;
-	bool busy;
-	uint64_t since;	    /* of the call */
-	virConnectPtr conn; /* the worker's own */
+	virConnectPtr conn;
 	uint64_t generation;
 };
 
@@ -89,18 +73,17 @@ struct hv {
 	atomic_bool remote;	/* another host is */
 
 	pthread_mutex_t lock; /* for all below */
-	pthread_cond_t control_cond, worker_cond, process_cond;
+	pthread_cond_t control_cond, process_cond;
 	int timer;  /* wakes the event loop; -1: there is none */
 	bool woken; /* the timer is to be switched off */
 	bool stopping;
 	bool connected;	     /* up, as far as is known */
 	bool lost;	     /* the control connection is to be closed */
-	uint64_t generation; /* grows with every connection: workers' older ones are stale */
+	uint64_t generation; /* grows with every connection: older ones of others are stale */
 	unsigned int nr_conns, nr_callbacks; /* the event loop runs until there are none */
-	unsigned int nr_waiting;
-	struct lv_jobs listing, urgent, normal;
-	struct lv_worker workers[HV_WORKERS];
-	unsigned int nr_workers, nr_idle;
+	struct hv_tasks listing;
+	struct hv_workers workers;
+	struct lv_link links[HV_WORKERS]; /* a worker's own each */
 	bool process_work;
 
 	pthread_mutex_t agents_lock; /* for these */
@@ -108,7 +91,7 @@ struct hv {
 	int agents_epoll, agents_fd; /* the second wakes the thread */
 	bool agents_end;
 	struct lv_qga *qga;
-	struct lv_worker qga_workers[LV_QGA_THREADS];
+	struct lv_link qga_links[LV_QGA_THREADS];
 	unsigned int nr_qga_threads; /* none before there is a VM for them */
 	pthread_cond_t qga_cond;
 
@@ -120,13 +103,8 @@ struct hv {
 /* ---- libvirt.c ---- */
 struct hv *lv_get(struct hv *hv);
 void lv_put(struct hv *hv);
-uint64_t lv_now(void);
-/* A detached thread with a reference of its own and the signals of others blocked. */
+/* One that has a reference of its own. */
 int lv_start_thread(struct hv *hv, void *(*run)(void *), void *arg);
-void lv_jobs_add(struct lv_jobs *jobs, struct lv_job *job);
-struct lv_job *lv_jobs_take(struct lv_jobs *jobs);
-/* Gives the answer to the queue; the job is gone. */
-void lv_answer(struct hv *hv, struct lv_job *job);
 /* Lock held: makes the event loop look whether it is still needed. */
 void lv_wake_loop(struct hv *hv);
 
@@ -137,14 +115,12 @@ void *lv_control_thread(void *hv);
 virConnectPtr lv_connect(struct hv *hv);
 void lv_disconnect(struct hv *hv, virConnectPtr conn);
 
-/* ---- workers.c ---- */
-/* Lock held: a worker for what waits, if one is needed and there can be one more. */
-int lv_workers_start(struct hv *hv);
-/* Its own connection, opened anew where the control connection was. False: see the error. */
-bool lv_worker_connect(struct lv_worker *worker, uint64_t generation);
-void lv_worker_disconnect(struct lv_worker *worker);
-/* Lock held: calls that are out for too long. */
-unsigned int lv_workers_hung(const struct hv *hv, uint64_t now);
+/*
+ * Not locked. 0, -ENOTCONN: the control connection is not there, or -EIO: libvirt's error says why
+ * there is none.
+ */
+int lv_link_connect(struct lv_link *link);
+void lv_link_disconnect(struct lv_link *link);
 
 /* ---- perform.c ---- */
 /* On the control connection: HV_LIST, HV_INFO. */
@@ -153,8 +129,6 @@ void lv_perform_control(
 /* On a worker's connection: HV_STATS, HV_PERIOD, HV_TARGET, HV_UNTHROTTLE, HV_KNOBS, HV_ATTACH. */
 void lv_perform_worker(
 	struct hv *hv, virConnectPtr conn, struct hv_event *event, const struct hv_call *call);
-/* The event is a failure; the message is copied. */
-void lv_fail(struct hv_event *event, int error, const char *message);
 /* Error and message of the call that just failed; "what" says which. */
 void lv_failed(struct hv *hv, virConnectPtr conn, struct hv_event *event, const char *what);
 
@@ -166,12 +140,8 @@ void lv_agents_destroy(struct hv *hv);
 void *lv_agents_thread(void *hv);
 /* The VM's description names that socket, or NULL: none. */
 void lv_agents_name(struct hv *hv, const struct hv_uuid *uuid, const char *path);
-/* HV_RECLAIM; takes the job, and gives the answer to the queue. */
-void lv_agents_reclaim(struct hv *hv, struct lv_job *job);
-/* The answer to one. */
-void lv_agents_answer(struct hv *hv, struct lv_job *job, int error, uint64_t came);
-/* What is known of an agent changed, or it reported: told, once. Lock held. */
-void lv_agents_tell(struct hv *hv, const struct hv_uuid *uuid, struct agent_channel *channel);
+/* HV_RECLAIM; takes the task, and gives the answer to the queue. */
+void lv_agents_reclaim(struct hv *hv, struct hv_task *task);
 
 /* ---- qga.c; agents_lock is its lock ---- */
 /* The VM's agent is QEMU's, or is not. */
@@ -179,8 +149,8 @@ void lv_qga_name(struct hv *hv, const struct hv_uuid *uuid, bool on);
 bool lv_qga_is_named(struct hv *hv, const struct hv_uuid *uuid);
 /* Whether a job runs on the domain or its disks, as is known now. */
 void lv_qga_rests(struct hv *hv, const struct hv_uuid *uuid, bool job);
-/* Lock held. The job is taken, true, where the VM's agent is QEMU's. */
-bool lv_qga_reclaim(struct hv *hv, struct lv_job *job);
+/* Lock held. The task is taken, true, where the VM's agent is QEMU's. */
+bool lv_qga_reclaim(struct hv *hv, struct hv_task *task);
 /* Lock held: requests whose time is over are answered, whatever hangs. */
 void lv_qga_look(struct hv *hv, uint64_t now);
 void lv_qga_destroy(struct hv *hv);

@@ -77,6 +77,33 @@ void lv_disconnect(struct hv *hv, virConnectPtr conn)
 	pthread_mutex_unlock(&hv->lock);
 }
 
+int lv_link_connect(struct lv_link *link)
+{
+	struct hv *hv = link->hv;
+	uint64_t generation;
+	bool connected;
+
+	pthread_mutex_lock(&hv->lock);
+	connected = hv->connected;
+	generation = hv->generation;
+	pthread_mutex_unlock(&hv->lock);
+	if (!connected)
+		return -ENOTCONN;
+	if (link->generation != generation)
+		lv_link_disconnect(link);
+	if (!link->conn)
+		link->conn = lv_connect(hv);
+	link->generation = generation;
+	return link->conn ? 0 : -EIO;
+}
+
+void lv_link_disconnect(struct lv_link *link)
+{
+	if (link->conn)
+		lv_disconnect(link->hv, link->conn);
+	link->conn = NULL;
+}
+
 /* ---- events of libvirt's, in the event loop's thread ---- */
 
 static void callback_freed(void *opaque)
@@ -311,22 +338,21 @@ static void wait_until(struct hv *hv, uint64_t when)
 }
 
 /* Lock held, given up meanwhile. */
-static void perform(struct hv *hv, struct lv_job *job)
+static void perform(struct hv *hv, struct hv_task *task)
 {
-	struct hv_event *event = &job->item.event;
+	struct hv_event *event = &task->item.event;
 	bool connected = hv->connected;
 
-	hv->nr_waiting--;
 	pthread_mutex_unlock(&hv->lock);
 	if (connected) {
-		lv_perform_control(hv, hv->conn, event, &job->call);
+		lv_perform_control(hv, hv->conn, event, &task->call);
 		if (event->error == -ENOTCONN)
 			went_down(hv, -ENOTCONN,
 				event->message ? event->message : "the connection is lost");
 	} else {
-		lv_fail(event, -ENOTCONN, "not connected to libvirt");
+		hv_event_fail(event, -ENOTCONN, "not connected to libvirt");
 	}
-	lv_answer(hv, job);
+	hv_task_answer(&hv->queue, task);
 	pthread_mutex_lock(&hv->lock);
 }
 
@@ -335,7 +361,7 @@ void *lv_control_thread(void *arg)
 	struct hv *hv = arg;
 	const struct libvirt_times *times = &hv->calls->times;
 	uint64_t pause = 0, at = 0;
-	struct lv_job *job;
+	struct hv_task *task;
 	char *told = NULL;
 
 	pthread_mutex_lock(&hv->lock);
@@ -344,16 +370,16 @@ void *lv_control_thread(void *arg)
 			pthread_mutex_unlock(&hv->lock);
 			disconnect(hv);
 			pthread_mutex_lock(&hv->lock);
-			at = lv_now() + times->pause_first;
+			at = hv_now() + times->pause_first;
 			pause = times->pause_first * 2;
-		} else if ((job = lv_jobs_take(&hv->listing))) {
-			perform(hv, job);
-		} else if (!hv->conn && lv_now() >= at) {
+		} else if ((task = hv_tasks_take(&hv->listing))) {
+			perform(hv, task);
+		} else if (!hv->conn && hv_now() >= at) {
 			if (connect_control(hv, &told))
 				continue;
 			if (pause == 0)
 				pause = times->pause_first;
-			at = lv_now() + pause;
+			at = hv_now() + pause;
 			pause = pause * 2 < times->pause_most ? pause * 2 : times->pause_most;
 		} else if (!hv->conn) {
 			wait_until(hv, at);

@@ -6,16 +6,13 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
 #include <sys/eventfd.h>
-#include <time.h>
 #include <unistd.h>
 
-#include "common/negative.h"
 #include "hv/libvirt/backend.h"
 #include "hv/libvirt/domxml.h"
 #include "hv/pool.h"
@@ -27,19 +24,13 @@
 /* ...and without CAP_SYS_RESOURCE it takes whole multiples of two seconds only. */
 #define PSI_WINDOW_UNPRIVILEGED_US 2000000
 
+static const char away[] = "not connected to libvirt";
+
 static atomic_uint nr_alive;
 
 unsigned int hv_libvirt_nr_alive(void)
 {
 	return atomic_load(&nr_alive);
-}
-
-uint64_t lv_now(void)
-{
-	struct timespec ts;
-
-	clock_gettime(CLOCK_MONOTONIC, &ts);
-	return (uint64_t)ts.tv_sec * 1000000 + (uint64_t)ts.tv_nsec / 1000;
 }
 
 /* ---- references ---- */
@@ -50,22 +41,11 @@ struct hv *lv_get(struct hv *hv)
 	return hv;
 }
 
-static void free_jobs(struct lv_jobs *jobs)
-{
-	struct lv_job *job;
-
-	while ((job = lv_jobs_take(jobs))) {
-		hv_change_clear(&job->change);
-		free(job);
-	}
-}
-
 /* Also of what open() made only half. */
 static void free_hv(struct hv *hv)
 {
-	free_jobs(&hv->listing);
-	free_jobs(&hv->urgent);
-	free_jobs(&hv->normal);
+	hv_tasks_clear(&hv->listing);
+	hv_workers_destroy(&hv->workers);
 	processes_free(hv->processes);
 	lv_agents_destroy(hv);
 	lv_qga_destroy(hv);
@@ -77,7 +57,6 @@ static void free_hv(struct hv *hv)
 	if (hv->stop_fd >= 0)
 		close(hv->stop_fd);
 	pthread_cond_destroy(&hv->control_cond);
-	pthread_cond_destroy(&hv->worker_cond);
 	pthread_cond_destroy(&hv->process_cond);
 	pthread_mutex_destroy(&hv->lock);
 	free(hv->uri);
@@ -96,58 +75,13 @@ void lv_put(struct hv *hv)
 
 int lv_start_thread(struct hv *hv, void *(*run)(void *), void *arg)
 {
-	sigset_t all, old;
-	pthread_attr_t attr;
-	pthread_t thread;
 	int r;
 
-	/* Signals are the shell's; but for those that a fault of the thread's own makes. */
-	sigfillset(&all);
-	sigdelset(&all, SIGSEGV);
-	sigdelset(&all, SIGBUS);
-	sigdelset(&all, SIGFPE);
-	sigdelset(&all, SIGILL);
 	lv_get(hv);
-	pthread_attr_init(&attr);
-	pthread_attr_setdetachstate(&attr, PTHREAD_CREATE_DETACHED);
-	pthread_sigmask(SIG_SETMASK, &all, &old);
-	r = pthread_create(&thread, &attr, run, arg);
-	pthread_sigmask(SIG_SETMASK, &old, NULL);
-	pthread_attr_destroy(&attr);
-	if (r == 0)
-		return 0;
-	atomic_fetch_sub(&hv->refs, 1); /* never the last one: the caller has its own */
-	return negative(r);
-}
-
-/* ---- jobs ---- */
-
-void lv_jobs_add(struct lv_jobs *jobs, struct lv_job *job)
-{
-	job->next = NULL;
-	if (jobs->tail)
-		jobs->tail->next = job;
-	else
-		jobs->head = job;
-	jobs->tail = job;
-}
-
-struct lv_job *lv_jobs_take(struct lv_jobs *jobs)
-{
-	struct lv_job *job = jobs->head;
-
-	if (!job)
-		return NULL;
-	jobs->head = job->next;
-	if (!jobs->head)
-		jobs->tail = NULL;
-	return job;
-}
-
-void lv_answer(struct hv *hv, struct lv_job *job)
-{
-	hv_change_clear(&job->change);
-	hv_queue_push(&hv->queue, &job->item);
+	r = hv_thread_start(run, arg);
+	if (r < 0)
+		lv_put(hv); /* never the last one: the caller has its own */
+	return r;
 }
 
 /* ---- the URI ---- */
@@ -177,21 +111,51 @@ static bool handles(const char *uri)
 	return !hv_libvirt_refusal(uri);
 }
 
+/* ---- workers ---- */
+
+static void perform(struct hv *hv, unsigned int nr, struct hv_task *task)
+{
+	struct hv_event *event = &task->item.event;
+	struct lv_link *link = &hv->links[nr];
+	int r = lv_link_connect(link);
+
+	if (r == -ENOTCONN)
+		hv_event_fail(event, r, away);
+	else if (r < 0)
+		lv_failed(hv, NULL, event, "connecting");
+	else
+		lv_perform_worker(hv, link->conn, event, &task->call);
+	if (r < 0)
+		event->error = -ENOTCONN;
+	/* The control connection finds out by itself whether libvirt is gone. */
+	if (event->error == -ENOTCONN)
+		lv_link_disconnect(link);
+}
+
+static void disconnect(struct hv *hv, unsigned int nr)
+{
+	lv_link_disconnect(&hv->links[nr]);
+}
+
+static const struct hv_workers_table workers_table = {
+	.get = lv_get,
+	.put = lv_put,
+	.perform = perform,
+	.disconnect = disconnect,
+	.hang = "too many calls to libvirt hang",
+};
+
 /* ---- open and close ---- */
 
 static int init_locks(struct hv *hv)
 {
-	pthread_condattr_t attr;
-
 	pthread_mutex_init(&hv->lock, NULL);
 	pthread_mutex_init(&hv->agents_lock, NULL);
-	pthread_condattr_init(&attr);
-	pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
-	pthread_cond_init(&hv->control_cond, &attr);
-	pthread_cond_init(&hv->worker_cond, &attr);
-	pthread_cond_init(&hv->process_cond, &attr);
-	pthread_cond_init(&hv->qga_cond, &attr);
-	pthread_condattr_destroy(&attr);
+	hv_cond_init(&hv->control_cond);
+	hv_cond_init(&hv->process_cond);
+	hv_cond_init(&hv->qga_cond);
+	hv_workers_init(
+		&hv->workers, hv, &workers_table, &hv->queue, &hv->lock, hv->calls->times.hung);
 	return hv_queue_init(&hv->queue);
 }
 
@@ -225,6 +189,10 @@ static int new_hv(
 	if (!hv)
 		return -ENOMEM;
 	hv->calls = calls;
+	for (unsigned int i = 0; i < HV_WORKERS; i++)
+		hv->links[i].hv = hv;
+	for (unsigned int i = 0; i < LV_QGA_THREADS; i++)
+		hv->qga_links[i].hv = hv;
 	hv->psi_fd = hv->stop_fd = hv->timer = hv->agents_epoll = hv->agents_fd = -1;
 	r = init_locks(hv);
 	if (r < 0) {
@@ -300,7 +268,7 @@ static void close_hv(struct hv *hv)
 	hv->stopping = true;
 	hv->connected = false;
 	pthread_cond_broadcast(&hv->control_cond);
-	pthread_cond_broadcast(&hv->worker_cond);
+	hv_workers_stop(&hv->workers);
 	pthread_cond_broadcast(&hv->process_cond);
 	n = write(hv->stop_fd, &one, sizeof(one));
 	(void)n; /* an empty counter takes one */
@@ -365,82 +333,47 @@ static int fd(struct hv *hv)
 	return hv->queue.fd;
 }
 
-/* Lock held. */
-static int enqueue(struct hv *hv, struct lv_job *job)
+/* Lock held. -ENOTCONN */
+static int enqueue(struct hv *hv, struct hv_task *task)
 {
-	enum hv_call_type type = job->call.type;
 	int r;
 
-	if (hv->nr_waiting >= LV_WAITING_MAX)
-		return -EAGAIN;
-	if (type == HV_LIST || type == HV_INFO) {
-		lv_jobs_add(&hv->listing, job);
+	if (!hv->connected)
+		return -ENOTCONN;
+	if (task->call.type != HV_LIST && task->call.type != HV_INFO)
+		return hv_workers_add(&hv->workers, task);
+	r = hv_tasks_add(&hv->listing, task);
+	if (r == 0)
 		pthread_cond_signal(&hv->control_cond);
-		hv->nr_waiting++;
-		return 0;
-	}
-	if (lv_workers_hung(hv, lv_now()) >= HV_MAX_HUNG)
-		return -EAGAIN;
-	r = lv_workers_start(hv);
-	if (r < 0)
-		return r;
-	/* Memory that is needed now does not wait for statistics. */
-	lv_jobs_add(type == HV_TARGET ? &hv->urgent : &hv->normal, job);
-	pthread_cond_signal(&hv->worker_cond);
-	hv->nr_waiting++;
-	return 0;
+	return r;
 }
 
 static int submit(struct hv *hv, const struct hv_call *call)
 {
-	enum hv_event_type answer = hv_answer_of(call->type);
-	struct lv_job *job;
-	bool connected;
-	int r = 0;
+	struct hv_task *task;
+	int r;
 
-	if (answer == HV_EVENT_NONE || (call->type == HV_KNOBS && !call->change) ||
-		(call->type == HV_PERIOD && call->period_s > INT32_MAX))
+	if (call->type == HV_PERIOD && call->period_s > INT32_MAX)
 		return -EINVAL;
-	job = calloc(1, sizeof(*job));
-	if (!job)
-		return -ENOMEM;
-	job->call = *call;
-	if (call->type == HV_KNOBS) {
-		r = hv_change_copy(call->change, &job->change);
-		if (r < 0) {
-			free(job);
-			return r;
-		}
-		job->call.change = &job->change;
-	}
-	job->item.event.type = answer;
-	job->item.event.token = call->token;
-	job->item.event.uuid = call->uuid;
+	r = hv_task_new(call, &task);
+	if (r < 0)
+		return r;
 	if (call->type == HV_RECLAIM) {
-		lv_agents_reclaim(hv, job);
+		lv_agents_reclaim(hv, task);
 		return 0;
 	}
 	if (call->type == HV_PROCESS || call->type == HV_HOST) {
 		if (call->type == HV_PROCESS)
-			lv_read_processes(hv, &job->item.event);
+			lv_read_processes(hv, &task->item.event);
 		else
-			lv_read_host(hv, &job->item.event);
-		lv_answer(hv, job);
+			lv_read_host(hv, &task->item.event);
+		hv_task_answer(&hv->queue, task);
 		return 0;
 	}
 	pthread_mutex_lock(&hv->lock);
-	connected = hv->connected;
-	if (connected)
-		r = enqueue(hv, job);
+	r = enqueue(hv, task);
 	pthread_mutex_unlock(&hv->lock);
-	if (r < 0) {
-		hv_change_clear(&job->change);
-		free(job);
-	} else if (!connected) {
-		lv_fail(&job->item.event, -ENOTCONN, "not connected to libvirt");
-		lv_answer(hv, job);
-	}
-	return r;
+	return hv_task_submitted(&hv->queue, task, r, away);
 }
 
 static int next(struct hv *hv, struct hv_event *ret_event)

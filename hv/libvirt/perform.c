@@ -73,13 +73,6 @@ void lv_failed(struct hv *hv, virConnectPtr conn, struct hv_event *event, const 
 		event->error = -ENOTCONN;
 }
 
-void lv_fail(struct hv_event *event, int error, const char *message)
-{
-	event->error = error;
-	free(event->message);
-	event->message = strdup(message);
-}
-
 /*
  * This libvirt does not know a call or a flag; the narrower one stands in from now on. Told once,
  * with the answer, which is no failure for it.
@@ -309,7 +302,7 @@ static int read_xml(struct hv *hv, virConnectPtr conn, struct hv_event *event, v
 	r = domxml_parse(xml, ret_info);
 	free(xml);
 	if (r < 0)
-		lv_fail(event, r, "the domain's description cannot be read");
+		hv_event_fail(event, r, "the domain's description cannot be read");
 	return r;
 }
 
@@ -604,12 +597,12 @@ static void set_target(struct hv *hv, virConnectPtr conn, struct hv_event *event
 	int r;
 
 	if (call->target == 0 || call->target == HV_UNLIMITED || call->ceiling == HV_UNLIMITED) {
-		lv_fail(event, -EINVAL, "no target to set");
+		hv_event_fail(event, -EINVAL, "no target to set");
 		return;
 	}
 	/* libvirt would let it wait half a minute, and then refuse it. A backup takes targets. */
 	if (read_job(hv, event, dom, &job) && job != HV_JOB_NONE && job != HV_JOB_BACKUP) {
-		lv_fail(event, -EBUSY, "a job runs on the domain, so no target was set");
+		hv_event_fail(event, -EBUSY, "a job runs on the domain, so no target was set");
 		return;
 	}
 	if (call->ceiling > 0 && record_ceiling(hv, conn, event, dom, call->ceiling) < 0)
@@ -643,13 +636,14 @@ static void unthrottle(struct hv *hv, virConnectPtr conn, struct hv_event *event
 		return;
 	}
 	if (!persistent) {
-		lv_fail(event, -EOPNOTSUPP, "a transient domain has no limit but the live one");
+		hv_event_fail(
+			event, -EOPNOTSUPP, "a transient domain has no limit but the live one");
 		return;
 	}
 	if (read_configured(hv, conn, event, dom, &configured) < 0)
 		return;
 	if (!configured.has_soft_limit) {
-		lv_fail(event, -EOPNOTSUPP,
+		hv_event_fail(event, -EOPNOTSUPP,
 			"the domain's configuration has no limit: the live one is the only one");
 		return;
 	}
@@ -710,7 +704,7 @@ static int prepare_element(struct hv *hv, virConnectPtr conn, struct hv_event *e
 		return r;
 	r = domxml_change(element->old, change, &element->new);
 	if (r < 0)
-		lv_fail(event, r,
+		hv_event_fail(event, r,
 			r == -EINVAL ? "min would be over max, so nothing was written"
 				     : "the metadata cannot be changed");
 	return r;
@@ -790,7 +784,7 @@ static int read_port(struct hv *hv, virConnectPtr conn, struct hv_event *event, 
 	r = domxml_port(xml, PROTOCOL_PORT, ret_port);
 	free(xml);
 	if (r < 0)
-		lv_fail(event, r, "the domain's description cannot be read");
+		hv_event_fail(event, r, "the domain's description cannot be read");
 	return r;
 }
 
@@ -810,7 +804,7 @@ static void attach(struct hv *hv, virConnectPtr conn, struct hv_event *event, vi
 		return;
 	}
 	if (persistent && !has_stored) {
-		lv_fail(event, -EOPNOTSUPP,
+		hv_event_fail(event, -EOPNOTSUPP,
 			"the domain is transient: it has no stored configuration");
 		return;
 	}
@@ -821,9 +815,9 @@ static void attach(struct hv *hv, virConnectPtr conn, struct hv_event *event, vi
 	flags |= live.port ? 0 : VIR_DOMAIN_AFFECT_LIVE;
 	flags |= stored.port ? 0 : VIR_DOMAIN_AFFECT_CONFIG;
 	if (!flags)
-		lv_fail(event, -EEXIST, "the port is there already");
+		hv_event_fail(event, -EEXIST, "the port is there already");
 	else if (!live.port && !live.controller)
-		lv_fail(event, -ENXIO,
+		hv_event_fail(event, -ENXIO,
 			"the domain has no virtio-serial controller, and none can be plugged in "
 			"while it runs: add one, or the channel " PROTOCOL_PORT
 			", with virsh edit, and start it anew");

@@ -22,38 +22,32 @@
 #define FORGOTTEN_US UINT64_C(60000000)
 
 /* Not locked. As lv_qga_round(). */
-static int serve(struct lv_worker *worker, struct lv_qga *q)
+static int serve(struct lv_link *link, struct lv_qga *q)
 {
-	struct hv *hv = worker->hv;
-	uint64_t generation;
-	bool connected;
+	struct hv *hv = link->hv;
 	int r;
 
-	pthread_mutex_lock(&hv->lock);
-	connected = hv->connected;
-	generation = hv->generation;
-	pthread_mutex_unlock(&hv->lock);
-	q->now = lv_now();
+	q->now = hv_now();
 	q->dom = NULL;
-	if (connected && lv_worker_connect(worker, generation)) {
-		q->conn = worker->conn;
-		q->dom = hv->calls->domain_lookup_by_uuid(worker->conn, q->uuid.bytes);
+	if (lv_link_connect(link) == 0) {
+		q->conn = link->conn;
+		q->dom = hv->calls->domain_lookup_by_uuid(link->conn, q->uuid.bytes);
 	}
 	r = lv_qga_round(q);
 	if (q->dom)
 		hv->calls->domain_free(q->dom);
 	if (q->failed == -ENOTCONN)
-		lv_worker_disconnect(worker);
+		lv_link_disconnect(link);
 	return r;
 }
 
 /* ---- the threads; all below has the lock ---- */
 
-static void end_job(struct lv_qga *q, int error, uint64_t came)
+static void end_task(struct lv_qga *q, int error, uint64_t came)
 {
-	if (q->job)
-		lv_agents_answer(q->hv, q->job, error, came);
-	q->job = NULL;
+	if (q->task)
+		hv_task_came(&q->hv->queue, q->task, error, came);
+	q->task = NULL;
 	q->fresh = false;
 }
 
@@ -65,15 +59,15 @@ static void settle(struct lv_qga *q, int error)
 	q->busy = false;
 	q->listens = q->met;
 	if (q->ask && error && !q->fresh)
-		end_job(q, error, 0);
-	else if (agent_channel_answer(&q->channel, lv_now(), &error, &came) && !q->fresh)
-		end_job(q, error, came);
+		end_task(q, error, 0);
+	else if (agent_channel_answer(&q->channel, hv_now(), &error, &came) && !q->fresh)
+		end_task(q, error, came);
 	if (q->fresh && !q->listens)
-		end_job(q, -ENOTCONN, 0);
+		end_task(q, -ENOTCONN, 0);
 	q->ask = false;
 	if (q->fresh)
 		q->due = 0;
-	lv_agents_tell(q->hv, &q->uuid, &q->channel);
+	hv_agent_tell(&q->hv->queue, &q->channel, &q->uuid);
 }
 
 static void forget(struct hv *hv, uint64_t now_us)
@@ -85,9 +79,9 @@ static void forget(struct hv *hv, uint64_t now_us)
 			at = &q->next;
 			continue;
 		}
-		end_job(q, -ENOTCONN, 0);
+		end_task(q, -ENOTCONN, 0);
 		agent_channel_close(&q->channel);
-		lv_agents_tell(hv, &q->uuid, &q->channel);
+		hv_agent_tell(&hv->queue, &q->channel, &q->uuid);
 		*at = q->next;
 		free(q);
 	}
@@ -133,23 +127,23 @@ static bool begin(struct lv_qga *q, uint64_t now_us)
 
 	if (!q->rested_at || now_us - q->rested_at >= times->qga_fresh) {
 		if (q->fresh)
-			end_job(q, -EAGAIN, 0);
+			end_task(q, -EAGAIN, 0);
 		q->due = now_us + times->qga_read;
 		return false;
 	}
 	q->busy = true;
 	q->ask = q->fresh;
 	if (q->ask)
-		q->call = q->job->call;
+		q->call = q->task->call;
 	q->fresh = false;
 	return true;
 }
 
 static void *qga_thread(void *arg)
 {
-	struct lv_worker *worker = arg;
-	struct hv *hv = worker->hv;
-	bool doubtful = worker == &hv->qga_workers[LV_QGA_DOUBTFUL];
+	struct lv_link *link = arg;
+	struct hv *hv = link->hv;
+	bool doubtful = link == &hv->qga_links[LV_QGA_DOUBTFUL];
 	int error;
 
 	pthread_mutex_lock(&hv->agents_lock);
@@ -157,22 +151,22 @@ static void *qga_thread(void *arg)
 		struct lv_qga *q;
 		uint64_t due;
 
-		forget(hv, lv_now());
+		forget(hv, hv_now());
 		q = first(hv, doubtful, &due);
-		if (!q || due > lv_now()) {
+		if (!q || due > hv_now()) {
 			wait_until(hv, due);
 			continue;
 		}
-		if (!begin(q, lv_now()))
+		if (!begin(q, hv_now()))
 			continue;
 		pthread_mutex_unlock(&hv->agents_lock);
-		error = serve(worker, q);
+		error = serve(link, q);
 		pthread_mutex_lock(&hv->agents_lock);
 		settle(q, error);
 		pthread_cond_broadcast(&hv->qga_cond); /* it may be the other's now */
 	}
 	pthread_mutex_unlock(&hv->agents_lock);
-	lv_worker_disconnect(worker);
+	lv_link_disconnect(link);
 	lv_put(hv);
 	return NULL;
 }
@@ -193,10 +187,9 @@ static struct lv_qga *add(struct hv *hv, const struct hv_uuid *uuid)
 	struct lv_qga *q;
 
 	while (hv->nr_qga_threads < LV_QGA_THREADS) {
-		struct lv_worker *worker = &hv->qga_workers[hv->nr_qga_threads];
+		struct lv_link *link = &hv->qga_links[hv->nr_qga_threads];
 
-		worker->hv = hv;
-		if (lv_start_thread(hv, qga_thread, worker) < 0)
+		if (lv_start_thread(hv, qga_thread, link) < 0)
 			return NULL;
 		hv->nr_qga_threads++;
 	}
@@ -221,7 +214,7 @@ void lv_qga_name(struct hv *hv, const struct hv_uuid *uuid, bool on)
 	if (!q && on)
 		q = add(hv, uuid);
 	if (q) {
-		q->named = lv_now();
+		q->named = hv_now();
 		q->leaves = !on;
 		pthread_cond_broadcast(&hv->qga_cond);
 	}
@@ -245,23 +238,23 @@ void lv_qga_rests(struct hv *hv, const struct hv_uuid *uuid, bool job)
 	pthread_mutex_lock(&hv->agents_lock);
 	q = find(hv, uuid);
 	if (q)
-		q->rested_at = job ? 0 : lv_now();
+		q->rested_at = job ? 0 : hv_now();
 	pthread_mutex_unlock(&hv->agents_lock);
 }
 
-bool lv_qga_reclaim(struct hv *hv, struct lv_job *job)
+bool lv_qga_reclaim(struct hv *hv, struct hv_task *task)
 {
-	struct lv_qga *q = find(hv, &job->call.uuid);
+	struct lv_qga *q = find(hv, &task->call.uuid);
 
 	if (!q)
 		return false;
-	if (q->job || !q->listens) {
-		lv_agents_answer(hv, job, q->job ? -EAGAIN : -ENOTCONN, 0);
+	if (q->task || !q->listens) {
+		hv_task_came(&hv->queue, task, q->task ? -EAGAIN : -ENOTCONN, 0);
 		return true;
 	}
-	q->job = job;
+	q->task = task;
 	q->fresh = true;
-	q->deadline = lv_now() + job->call.deadline_ms * 1000 + AGENT_CHANNEL_GRACE_US;
+	q->deadline = hv_now() + task->call.deadline_ms * 1000 + AGENT_CHANNEL_GRACE_US;
 	if (!q->busy)
 		q->due = 0;
 	pthread_cond_broadcast(&hv->qga_cond);
@@ -271,8 +264,8 @@ bool lv_qga_reclaim(struct hv *hv, struct lv_job *job)
 void lv_qga_look(struct hv *hv, uint64_t now_us)
 {
 	for (struct lv_qga *q = hv->qga; q; q = q->next)
-		if (q->job && now_us >= q->deadline)
-			end_job(q, -ETIMEDOUT, 0);
+		if (q->task && now_us >= q->deadline)
+			end_task(q, -ETIMEDOUT, 0);
 }
 
 void lv_qga_destroy(struct hv *hv)
@@ -281,7 +274,7 @@ void lv_qga_destroy(struct hv *hv)
 
 	while ((q = hv->qga)) {
 		hv->qga = q->next;
-		free(q->job); /* only of a handle that ends: nobody takes the answer */
+		hv_task_free(q->task); /* only of a handle that ends: nobody takes the answer */
 		free(q);
 	}
 }

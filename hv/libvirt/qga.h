@@ -21,14 +21,14 @@
 struct lv_qga {
 	struct hv_uuid uuid;
 	struct lv_qga *next;
-	uint64_t named;	    /* by a description, when */
-	bool leaves;	    /* no description names it any more */
-	bool busy;	    /* a thread is at it, and all below is that thread's */
-	bool listens;	    /* to requests */
-	uint64_t rested_at; /* when it was last seen to have no job; 0: it has, or was not seen */
-	struct lv_job *job; /* the request that is out; NULL: none */
-	uint64_t deadline;  /* of it */
-	bool fresh;	    /* nobody has seen it yet */
+	uint64_t named;	      /* by a description, when */
+	bool leaves;	      /* no description names it any more */
+	bool busy;	      /* a thread is at it, and all below is that thread's */
+	bool listens;	      /* to requests */
+	uint64_t rested_at;   /* when it was last seen to have no job; 0: it has, or was not seen */
+	struct hv_task *task; /* the request that is out; NULL: none */
+	uint64_t deadline;    /* of it */
+	bool fresh;	      /* nobody has seen it yet */
 
 	bool doubtful; /* it did not answer when it was asked last, or never was */
 	uint64_t due;

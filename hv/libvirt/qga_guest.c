@@ -226,9 +226,9 @@ static int reclaim(
 	if (!anon && !q->swappiness && q->seen.swap_free)
 		return -EOPNOTSUPP;
 	snprintf(text, sizeof(text), "%" PRIu64 "%s", bytes, file_only ? " swappiness=0" : "");
-	q->now = lv_now();
+	q->now = hv_now();
 	r = write_file(q, RECLAIM_FILE, text);
-	q->now = lv_now();
+	q->now = hv_now();
 	if (r == -EACCES && q->invalid && file_only) {
 		q->swappiness = false;
 		return reclaim(ctx, group, bytes, anon, ret_came);
@@ -259,7 +259,7 @@ static void lose(struct lv_qga *q, const char *why)
 		agent_channel_fault(&q->channel, why);
 	q->met = false;
 	q->doubtful = true;
-	q->due = lv_now() + (q->hv->calls->times.qga_pause << (why ? q->failures : 0));
+	q->due = hv_now() + (q->hv->calls->times.qga_pause << (why ? q->failures : 0));
 	if (why && q->failures < LV_QGA_DOUBLINGS)
 		q->failures++;
 }
@@ -391,7 +391,7 @@ int lv_qga_round(struct lv_qga *q)
 		r = q->met ? hand_over(q) : -ENOTCONN;
 	if (!q->failed && q->met) {
 		next = agent_step(&q->agent);
-		q->due = q->agent.request.id ? lv_now() : next > rest ? next : rest;
+		q->due = q->agent.request.id ? hv_now() : next > rest ? next : rest;
 	}
 	if (q->failed) {
 		lose(q, why_failed(q));

@@ -47,7 +47,7 @@ void *lv_process_thread(void *arg)
 			continue;
 		}
 		pthread_mutex_unlock(&hv->lock);
-		processes_work(hv->processes, lv_now());
+		processes_work(hv->processes, hv_now());
 		pthread_mutex_lock(&hv->lock);
 		hv->process_work = false;
 	}
@@ -61,7 +61,7 @@ void lv_read_processes(struct hv *hv, struct hv_event *event)
 	bool work;
 
 	event->error = processes_read(
-		hv->processes, lv_now(), &event->process.vms, &event->process.nr, &work);
+		hv->processes, hv_now(), &event->process.vms, &event->process.nr, &work);
 	if (event->error < 0 || !work || atomic_load(&hv->no_process))
 		return;
 	pthread_mutex_lock(&hv->lock);

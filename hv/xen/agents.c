@@ -27,8 +27,6 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "hv/agent_channel.h"
-
 #define SECOND_US UINT64_C(1000000)
 /* How often is looked whether an agent's time is over. */
 #define ROUND_MS 100
@@ -46,7 +44,7 @@ struct xen_agent {
 	bool watched;	/* what the guest writes is told */
 	uint64_t again; /* its keys are not made, or not watched, before */
 	uint64_t second, events;
-	struct xen_job *job; /* of the call that is out; NULL: none */
+	struct hv_task *task; /* of the call that is out; NULL: none */
 	struct agent_channel channel;
 	struct xen_agent *next;
 };
@@ -62,42 +60,21 @@ struct xen_agents {
 
 /* ---- telling ---- */
 
+/* Before the connection is told to be there nobody knows of anything. */
 static void tell(struct hv *hv, struct xen_agent *agent)
 {
-	struct hv_event event = {
-		.type = HV_EVENT_AGENT,
-		.uuid = agent->uuid,
-		.agent = agent->channel.agent,
-	};
-
 	if (!agent->channel.changed)
 		return;
-	agent->channel.changed = false;
 	pthread_mutex_lock(&hv->lock);
 	if (hv->connected)
-		hv_queue_tell(&hv->queue, &event);
+		hv_agent_tell(&hv->queue, &agent->channel, &agent->uuid);
 	pthread_mutex_unlock(&hv->lock);
-}
-
-static void answer_call(struct hv *hv, struct xen_job *job, int error, uint64_t came)
-{
-	if (error)
-		xen_fail(&job->item.event, error,
-			error == -ENOTCONN ? "no agent is connected" : "the agent frees nothing");
-	else
-		job->item.event.came = came;
-	xen_answer(hv, job);
+	agent->channel.changed = false;
 }
 
 static void answer(struct hv *hv, struct xen_agent *agent, uint64_t now)
 {
-	uint64_t came;
-	int error;
-
-	if (!agent->job || !agent_channel_answer(&agent->channel, now, &error, &came))
-		return;
-	answer_call(hv, agent->job, error, came);
-	agent->job = NULL;
+	hv_task_settle(&hv->queue, &agent->channel, now, &agent->task);
 }
 
 /* ---- writing ---- */
@@ -170,7 +147,7 @@ static int write_message(struct store *store, xs_transaction_t t, void *ctx)
 /* A number that no message to it had, whoever wrote that: the agent tells by it what is new. */
 static uint64_t next_number(struct xen_agents *agents)
 {
-	uint64_t now = xen_now();
+	uint64_t now = hv_now();
 
 	agents->number = now > agents->number ? now : agents->number + 1;
 	return agents->number;
@@ -415,22 +392,22 @@ static void look_at_table(struct hv *hv, uint64_t now)
 
 /* ---- calls ---- */
 
-static int begin(struct hv *hv, struct xen_agent *agent, struct xen_job *job, uint64_t now)
+static int begin(struct hv *hv, struct xen_agent *agent, struct hv_task *task, uint64_t now)
 {
 	char text[PROTOCOL_MESSAGE_MAX + 2];
 	size_t length = 0;
 	int r = -ENOTCONN;
 
-	if (agent && agent->job)
+	if (agent && agent->task)
 		r = -EAGAIN;
 	else if (agent && agent->made)
-		r = agent_channel_reclaim(&agent->channel, now, &job->call, text, &length);
+		r = agent_channel_reclaim(&agent->channel, now, &task->call, text, &length);
 	if (r < 0) {
-		answer_call(hv, job, r, 0);
+		hv_task_came(&hv->queue, task, r, 0);
 		return 0;
 	}
 	text[length] = '\0';
-	agent->job = job;
+	agent->task = task;
 	r = say(hv, agent, write_message, text);
 	if (r < 0) /* which answers it, too */
 		hang_up(hv, agent, now + hv->calls->times.remake);
@@ -439,7 +416,7 @@ static int begin(struct hv *hv, struct xen_agent *agent, struct xen_job *job, ui
 
 static int take_calls(struct hv *hv, bool connected, uint64_t now)
 {
-	struct xen_job *job;
+	struct hv_task *task;
 	int r = 0;
 
 	do {
@@ -447,15 +424,14 @@ static int take_calls(struct hv *hv, bool connected, uint64_t now)
 		const struct domain *d;
 
 		pthread_mutex_lock(&hv->lock);
-		job = xen_jobs_take(&hv->reclaims);
-		hv->nr_waiting -= job != NULL;
-		d = job && connected ? xen_find(hv, &job->call.uuid) : NULL;
+		task = hv_tasks_take(&hv->reclaims);
+		d = task && connected ? xen_find(hv, &task->call.uuid) : NULL;
 		if (d)
 			agent = hv->agents->by_domid[d->domid];
 		pthread_mutex_unlock(&hv->lock);
-		if (job)
-			r = begin(hv, agent, job, now);
-	} while (job && r == 0);
+		if (task)
+			r = begin(hv, agent, task, now);
+	} while (task && r == 0);
 	return r;
 }
 
@@ -515,7 +491,7 @@ static bool connect_agents(struct hv *hv, uint64_t now)
 
 static void one_round(struct hv *hv)
 {
-	uint64_t now = xen_now();
+	uint64_t now = hv_now();
 	bool connected = connect_agents(hv, now);
 	int r = 0;
 
@@ -584,7 +560,7 @@ void xen_agents_free(struct xen_agents *agents)
 
 	while (agents && (agent = agents->list)) {
 		agents->list = agent->next;
-		free(agent->job); /* nobody takes the answer */
+		hv_task_free(agent->task); /* nobody takes the answer */
 		free(agent);
 	}
 	free(agents);

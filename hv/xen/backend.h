@@ -5,7 +5,6 @@
  *   xen.c       the table: open, close, submit, next; what hypercalls alone can answer
  *   control.c   the control thread: connecting, watches, looking at domains, listing, describing,
  *               and what domain.h says is due
- *   workers.c   the calls that may hang, and who makes them
  *   agents.c    the agents' thread: the keys in which agents are spoken with
  *   perform.c   each of those, step by step
  *   domain store calls   know nothing of this
@@ -23,42 +22,21 @@
 #include <pthread.h>
 #include <stdatomic.h>
 
-#include "hv/queue.h"
+#include "hv/workers/workers.h"
 #include "hv/xen/domain.h"
 #include "hv/xen/store.h"
 #include "hv/xen/xen.h"
 
-/* Calls that wait: more than there are domains. */
-#define XEN_WAITING_MAX 65536
 /* Domids are below 0x7ff0. */
 #define XEN_DOMAINS_MAX 32752
 /* Of a look at all: that many at once. */
 #define XEN_BATCH 1024
-
-struct xen_job {
-	struct hv_item item; /* the answer; first: the queue frees the job by it */
-	struct hv_call call;
-	struct hv_knobs_change change; /* HV_KNOBS: the job's own */
-	uint64_t words;		       /* HV_TARGET: what was known when it was decided */
-	struct xen_job *next;
-};
-
-struct xen_jobs {
-	struct xen_job *head, *tail;
-};
 
 /* What a thread speaks with, opened anew where the control thread's was. */
 struct xen_link {
 	struct store store;
 	xc_interface *xc;
 	uint64_t generation;
-};
-
-struct xen_worker {
-	struct hv *hv;
-	bool busy;
-	uint64_t since; /* of the call */
-	struct xen_link link;
 };
 
 struct hv {
@@ -77,19 +55,17 @@ struct hv {
 	 */
 	pthread_mutex_t telling;
 	pthread_mutex_t lock; /* for all below */
-	pthread_cond_t worker_cond;
 	bool stopping;
 	bool connected;
 	uint64_t generation; /* grows with every connection */
-	unsigned int nr_waiting;
-	struct xen_jobs listing, urgent, normal;
-	struct xen_worker workers[HV_WORKERS];
-	unsigned int nr_workers, nr_idle;
-	struct domain *domains;	  /* by uuid */
-	struct domain **by_domid; /* XEN_DOMAINS_MAX; those that the hypervisor has */
+	struct hv_tasks listing;
+	struct hv_workers workers;
+	struct xen_link links[HV_WORKERS]; /* a worker's own each */
+	struct domain *domains;		   /* by uuid */
+	struct domain **by_domid;	   /* XEN_DOMAINS_MAX; those that the hypervisor has */
 	uint64_t creations;
 	uint64_t lives; /* grows when a domain is adopted, or is not any more */
-	struct xen_jobs reclaims;
+	struct hv_tasks reclaims;
 
 	struct xen_agents *agents; /* the agents' thread's, but for what wakes it */
 	int agents_fd;
@@ -104,13 +80,6 @@ struct hv {
 /* ---- xen.c ---- */
 struct hv *xen_get(struct hv *hv);
 void xen_put(struct hv *hv);
-uint64_t xen_now(void);
-int xen_start_thread(struct hv *hv, void *(*run)(void *), void *arg);
-void xen_jobs_add(struct xen_jobs *jobs, struct xen_job *job);
-struct xen_job *xen_jobs_take(struct xen_jobs *jobs);
-/* Gives the answer to the queue; the job is gone. */
-void xen_answer(struct hv *hv, struct xen_job *job);
-void xen_fail(struct hv_event *event, int error, const char *message);
 /* Lock held: one that the hypervisor still has; NULL. */
 struct domain *xen_find(struct hv *hv, const struct hv_uuid *uuid);
 /* Lock held. */
@@ -137,16 +106,10 @@ void *xen_agents_thread(void *hv);
 /* There are domains, calls or a connection that it does not know of. */
 void xen_agents_wake(struct hv *hv);
 
-/* ---- workers.c ---- */
-/* Lock held: a worker for what waits, if one is needed and there can be one more. */
-int xen_workers_start(struct hv *hv);
-/* Lock held: calls that are out for too long. */
-unsigned int xen_workers_hung(const struct hv *hv, uint64_t now);
-
 /* ---- perform.c ---- */
-/* HV_INFO, on the control thread; others on a worker. The answer is in the job's event. */
+/* HV_INFO, on the control thread; others on a worker. The answer is in the task's event. */
 void xen_describe(struct hv *hv, struct xen_link *link, struct hv_event *event);
-void xen_perform(struct hv *hv, struct xen_link *link, struct xen_job *job);
+void xen_perform(struct hv *hv, struct xen_link *link, struct hv_task *task);
 /*
  * Writes memory/target where it still says what the copy does, and the hypervisor still has the
  * domain; one that is not the goal goes with a note of that. -ESTALE: it does not; -ENOENT: it has

@@ -103,7 +103,7 @@ static void gone(struct hv *hv, struct domain *d)
 
 	if (hv->by_domid[d->domid] == d)
 		hv->by_domid[d->domid] = NULL;
-	d->gone_at = xen_now();
+	d->gone_at = hv_now();
 	hv->lives++;
 	xen_agents_wake(hv);
 	if (adopted)
@@ -155,7 +155,7 @@ static void look(struct hv *hv, const xc_domaininfo_t *info)
 	if (!d)
 		return;
 	d->seen = true;
-	if (domain_look(d, xen_now(), info, hv->calls->times.rest) && d->adopted)
+	if (domain_look(d, hv_now(), info, hv->calls->times.rest) && d->adopted)
 		tell(hv, d, HV_EVENT_BALLOON, domain_actual_kib(d) * 1024);
 }
 
@@ -296,7 +296,7 @@ static int look_at_new(struct hv *hv, const struct hv_uuid *uuid, uint64_t creat
 		if (r == 0)
 			adopt(hv, d, &copy);
 		else if (r == -ENOENT) /* what else fails is read again in the next round */
-			d->ignored_until = xen_now() + IGNORE_US;
+			d->ignored_until = hv_now() + IGNORE_US;
 	}
 	pthread_mutex_unlock(&hv->lock);
 	free(copy.name);
@@ -378,7 +378,7 @@ static int copy_all(struct hv *hv, struct domain **ret_copies, size_t *ret_nr)
 /* With hv->telling. */
 static int do_deed(struct hv *hv, const struct hv_uuid *uuid)
 {
-	uint64_t now = xen_now(), kib = 0;
+	uint64_t now = hv_now(), kib = 0;
 	enum domain_deed deed = DOMAIN_NOTHING;
 	struct domain copy, *d;
 	int r = 0;
@@ -436,7 +436,7 @@ static int record_driver(struct hv *hv, const struct domain *copy)
 /* New ones are read, what is due is done. rescan: what watches should have told, too. */
 static int see_to_all(struct hv *hv, bool rescan)
 {
-	uint64_t now = xen_now();
+	uint64_t now = hv_now();
 	struct domain *copies;
 	size_t nr;
 	int r;
@@ -516,7 +516,7 @@ static int find_leftovers(struct hv *hv)
 		d = add(hv, &uuid);
 		if (d) {
 			d->adopted = true; /* it has left something */
-			d->gone_at = xen_now();
+			d->gone_at = hv_now();
 			d->domid = XEN_DOMAINS_MAX - 1;
 		}
 	}
@@ -527,7 +527,7 @@ static int find_leftovers(struct hv *hv)
 
 static int clear_up_all(struct hv *hv)
 {
-	uint64_t now = xen_now();
+	uint64_t now = hv_now();
 	struct domain *copies;
 	size_t nr;
 	int r = find_leftovers(hv);
@@ -610,7 +610,7 @@ static int rescan(struct hv *hv)
 		r = clear_up_all(hv);
 	if (r == 0)
 		unwatch_gone(hv);
-	hv->rescan_at = xen_now() + hv->calls->times.rescan;
+	hv->rescan_at = hv_now() + hv->calls->times.rescan;
 	return r;
 }
 
@@ -625,7 +625,7 @@ static void list(struct hv *hv, struct hv_event *event)
 	}
 	if (r < 0) {
 		drop_listed(event);
-		xen_fail(event, r, "the domains cannot be listed");
+		hv_event_fail(event, r, "the domains cannot be listed");
 	}
 }
 
@@ -768,17 +768,16 @@ static int take_watches(struct hv *hv)
 }
 
 /* Lock held, given up meanwhile. */
-static int perform(struct hv *hv, struct xen_job *job)
+static int perform(struct hv *hv, struct hv_task *task)
 {
-	struct hv_event *event = &job->item.event;
+	struct hv_event *event = &task->item.event;
 	bool connected = hv->connected;
 	int r = 0;
 
-	hv->nr_waiting--;
 	pthread_mutex_unlock(&hv->lock);
 	if (!connected) {
-		xen_fail(event, -ENOTCONN, "not connected to xenstored");
-	} else if (job->call.type == HV_LIST) {
+		hv_event_fail(event, -ENOTCONN, "not connected to xenstored");
+	} else if (task->call.type == HV_LIST) {
 		list(hv, event);
 	} else {
 		xen_describe(hv, &hv->link, event);
@@ -787,19 +786,19 @@ static int perform(struct hv *hv, struct xen_job *job)
 		r = event->error;
 		event->error = -ENOTCONN;
 	}
-	xen_answer(hv, job);
+	hv_task_answer(&hv->queue, task);
 	pthread_mutex_lock(&hv->lock);
 	return r;
 }
 
 static int perform_all(struct hv *hv)
 {
-	struct xen_job *job;
+	struct hv_task *task;
 	int r = 0;
 
 	pthread_mutex_lock(&hv->lock);
-	while (!hv->stopping && (job = xen_jobs_take(&hv->listing))) {
-		int failed = perform(hv, job);
+	while (!hv->stopping && (task = hv_tasks_take(&hv->listing))) {
+		int failed = perform(hv, task);
 
 		r = r == 0 ? failed : r;
 	}
@@ -827,7 +826,7 @@ static int one_round(struct hv *hv)
 {
 	int r = take_watches(hv);
 
-	if (r == 0 && xen_now() >= hv->rescan_at)
+	if (r == 0 && hv_now() >= hv->rescan_at)
 		r = rescan(hv);
 	if (r == 0)
 		r = look_at_all(hv);
@@ -859,13 +858,13 @@ void *xen_control_thread(void *arg)
 		if (up && one_round(hv) < 0) {
 			disconnect(hv, "the connection to xenstored is lost");
 			up = false;
-			at = xen_now() + times->pause_first;
+			at = hv_now() + times->pause_first;
 			pause = times->pause_first * 2;
-		} else if (!up && xen_now() >= at) {
+		} else if (!up && hv_now() >= at) {
 			up = connect_control(hv, &told);
 			if (up)
 				continue;
-			at = xen_now() + pause;
+			at = hv_now() + pause;
 			pause = pause * 2 < times->pause_most ? pause * 2 : times->pause_most;
 		}
 		if (!up)

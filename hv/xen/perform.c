@@ -237,7 +237,7 @@ static bool look_up(struct hv *hv, struct hv_event *event, struct domain *ret_do
 		*ret_domain = *domain;
 	pthread_mutex_unlock(&hv->lock);
 	if (!domain)
-		xen_fail(event, -ENOENT, "there is no such domain");
+		hv_event_fail(event, -ENOENT, "there is no such domain");
 	ret_domain->name = NULL; /* the table's */
 	return domain;
 }
@@ -271,7 +271,7 @@ static void tell_target(struct hv *hv, struct xen_link *link, struct hv_event *e
 	if (!look_up(hv, event, d))
 		return;
 	if (!xen_lives(hv, link, d->domid, &info)) {
-		xen_fail(event, -ENOENT, "the hypervisor has no such domain");
+		hv_event_fail(event, -ENOENT, "the hypervisor has no such domain");
 		return;
 	}
 	d->max_kib = info.max_pages * DOMAIN_PAGE_KIB;
@@ -290,7 +290,7 @@ static void tell_target(struct hv *hv, struct xen_link *link, struct hv_event *e
 		domain->words_said = domain->words;
 	}
 	if (domain && r == 0) {
-		domain_set(domain, xen_now(), w->kib, &hv->calls->times);
+		domain_set(domain, hv_now(), w->kib, &hv->calls->times);
 		domain->ceiling_kib = w->ceiling_kib;
 	}
 	pthread_mutex_unlock(&hv->lock);
@@ -298,19 +298,19 @@ static void tell_target(struct hv *hv, struct xen_link *link, struct hv_event *e
 		failed(event, r, "writing its memory/target");
 }
 
-static void set_target(struct hv *hv, struct xen_link *link, struct xen_job *job)
+static void set_target(struct hv *hv, struct xen_link *link, struct hv_task *task)
 {
-	const struct hv_call *call = &job->call;
+	const struct hv_call *call = &task->call;
 	struct domain d;
 	struct writing w = { .hv = hv,
 		.link = link,
 		.domain = &d,
-		.words = job->words,
+		.words = task->mark,
 		.kib = call->target / 1024 / DOMAIN_PAGE_KIB * DOMAIN_PAGE_KIB,
 		.ceiling_kib = call->ceiling / 1024 };
 
 	pthread_mutex_lock(&hv->telling);
-	tell_target(hv, link, &job->item.event, &d, &w);
+	tell_target(hv, link, &task->item.event, &d, &w);
 	pthread_mutex_unlock(&hv->telling);
 }
 
@@ -324,13 +324,13 @@ static void read_stats(struct hv *hv, struct xen_link *link, struct hv_event *ev
 	if (!look_up(hv, event, &d))
 		return;
 	if (!xen_lives(hv, link, d.domid, &info)) {
-		xen_fail(event, -ENOENT, "the hypervisor has no such domain");
+		hv_event_fail(event, -ENOENT, "the hypervisor has no such domain");
 		return;
 	}
 	pthread_mutex_lock(&hv->lock);
 	domain = same(hv, &d);
 	if (domain) {
-		domain_look(domain, xen_now(), &info, hv->calls->times.rest);
+		domain_look(domain, hv_now(), &info, hv->calls->times.rest);
 		event->stats.known = HV_STAT_ACTUAL;
 		event->stats.actual = domain_actual_kib(domain) * 1024;
 		event->stats.job_known = true;
@@ -341,7 +341,7 @@ static void read_stats(struct hv *hv, struct xen_link *link, struct hv_event *ev
 	}
 	pthread_mutex_unlock(&hv->lock);
 	if (!domain)
-		xen_fail(event, -ENOENT, "there is no such domain");
+		hv_event_fail(event, -ENOENT, "there is no such domain");
 }
 
 static int write_period(struct store *store, xs_transaction_t t, void *ctx)
@@ -458,7 +458,7 @@ static void change_knobs(
 		return;
 	r = store_transact(&link->store, write_knobs, &c);
 	if (r == -EINVAL)
-		xen_fail(event, r, "min would be over max");
+		hv_event_fail(event, r, "min would be over max");
 	else if (r < 0)
 		failed(event, r, "writing its knobs");
 }
@@ -522,16 +522,16 @@ void xen_describe(struct hv *hv, struct xen_link *link, struct hv_event *event)
 	pthread_mutex_unlock(&hv->lock);
 	if (!info.name) {
 		hv_info_clear(&info);
-		xen_fail(event, -ENOENT, "there is no such domain");
+		hv_event_fail(event, -ENOENT, "there is no such domain");
 		return;
 	}
 	event->info = info;
 }
 
-void xen_perform(struct hv *hv, struct xen_link *link, struct xen_job *job)
+void xen_perform(struct hv *hv, struct xen_link *link, struct hv_task *task)
 {
-	const struct hv_call *call = &job->call;
-	struct hv_event *event = &job->item.event;
+	const struct hv_call *call = &task->call;
+	struct hv_event *event = &task->item.event;
 
 	switch (call->type) {
 	case HV_STATS:
@@ -541,16 +541,16 @@ void xen_perform(struct hv *hv, struct xen_link *link, struct xen_job *job)
 		set_period(hv, link, event, call);
 		break;
 	case HV_TARGET:
-		set_target(hv, link, job);
+		set_target(hv, link, task);
 		break;
 	case HV_KNOBS:
 		change_knobs(hv, link, event, call);
 		break;
 	case HV_ATTACH:
-		xen_fail(event, -EOPNOTSUPP, "an agent on Xen needs no port");
+		hv_event_fail(event, -EOPNOTSUPP, "an agent on Xen needs no port");
 		break;
 	default:
-		xen_fail(event, -EOPNOTSUPP, "Xen throttles no domain for its memory");
+		hv_event_fail(event, -EOPNOTSUPP, "Xen throttles no domain for its memory");
 		break;
 	}
 }

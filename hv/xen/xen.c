@@ -5,12 +5,10 @@
 #include "hv/xen/xen.h"
 
 #include <errno.h>
-#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
 #include <sys/eventfd.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "common/negative.h"
@@ -18,19 +16,13 @@
 
 #define PAGE_BYTES UINT64_C(4096)
 
+static const char away[] = "not connected to xenstored";
+
 static atomic_uint nr_alive;
 
 unsigned int hv_xen_nr_alive(void)
 {
 	return atomic_load(&nr_alive);
-}
-
-uint64_t xen_now(void)
-{
-	struct timespec ts;
-
-	clock_gettime(CLOCK_MONOTONIC, &ts);
-	return (uint64_t)ts.tv_sec * 1000000 + (uint64_t)ts.tv_nsec / 1000;
 }
 
 bool hv_xen_here(void)
@@ -44,16 +36,6 @@ struct hv *xen_get(struct hv *hv)
 {
 	atomic_fetch_add(&hv->refs, 1);
 	return hv;
-}
-
-static void free_jobs(struct xen_jobs *jobs)
-{
-	struct xen_job *job;
-
-	while ((job = xen_jobs_take(jobs))) {
-		hv_change_clear(&job->change);
-		free(job);
-	}
 }
 
 void xen_forget(struct hv *hv, struct domain *domain)
@@ -72,10 +54,9 @@ static void free_hv(struct hv *hv)
 
 	HASH_ITER (hh, hv->domains, domain, next)
 		xen_forget(hv, domain);
-	free_jobs(&hv->listing);
-	free_jobs(&hv->urgent);
-	free_jobs(&hv->normal);
-	free_jobs(&hv->reclaims);
+	hv_tasks_clear(&hv->listing);
+	hv_tasks_clear(&hv->reclaims);
+	hv_workers_destroy(&hv->workers);
 	xen_agents_free(hv->agents);
 	hv_queue_destroy(&hv->queue);
 	if (hv->xc)
@@ -84,7 +65,6 @@ static void free_hv(struct hv *hv)
 		close(hv->wake_fd);
 	if (hv->agents_fd >= 0)
 		close(hv->agents_fd);
-	pthread_cond_destroy(&hv->worker_cond);
 	pthread_mutex_destroy(&hv->lock);
 	pthread_mutex_destroy(&hv->telling);
 	free(hv->infos);
@@ -101,61 +81,15 @@ void xen_put(struct hv *hv)
 		free_hv(hv);
 }
 
-int xen_start_thread(struct hv *hv, void *(*run)(void *), void *arg)
+static int start_thread(struct hv *hv, void *(*run)(void *))
 {
-	sigset_t all, old;
-	pthread_attr_t attr;
-	pthread_t thread;
 	int r;
 
-	pthread_attr_init(&attr);
-	pthread_attr_setdetachstate(&attr, PTHREAD_CREATE_DETACHED);
-	sigfillset(&all);
-	pthread_sigmask(SIG_SETMASK, &all, &old);
 	xen_get(hv);
-	r = pthread_create(&thread, &attr, run, arg);
-	pthread_sigmask(SIG_SETMASK, &old, NULL);
-	pthread_attr_destroy(&attr);
-	if (r != 0) /* the caller's own is left */
-		atomic_fetch_sub(&hv->refs, 1);
-	return -r;
-}
-
-/* ---- jobs ---- */
-
-void xen_jobs_add(struct xen_jobs *jobs, struct xen_job *job)
-{
-	job->next = NULL;
-	if (jobs->tail)
-		jobs->tail->next = job;
-	else
-		jobs->head = job;
-	jobs->tail = job;
-}
-
-struct xen_job *xen_jobs_take(struct xen_jobs *jobs)
-{
-	struct xen_job *job = jobs->head;
-
-	if (!job)
-		return NULL;
-	jobs->head = job->next;
-	if (!jobs->head)
-		jobs->tail = NULL;
-	return job;
-}
-
-void xen_answer(struct hv *hv, struct xen_job *job)
-{
-	hv_change_clear(&job->change);
-	hv_queue_push(&hv->queue, &job->item);
-}
-
-void xen_fail(struct hv_event *event, int error, const char *message)
-{
-	event->error = error;
-	free(event->message);
-	event->message = strdup(message);
+	r = hv_thread_start(run, hv);
+	if (r < 0)
+		xen_put(hv); /* never the last one: the caller has its own */
+	return r;
 }
 
 struct domain *xen_find(struct hv *hv, const struct hv_uuid *uuid)
@@ -189,6 +123,45 @@ void xen_link_close(struct xen_link *link, const struct xen_calls *calls)
 	link->xc = NULL;
 }
 
+/* ---- workers ---- */
+
+static void perform(struct hv *hv, unsigned int nr, struct hv_task *task)
+{
+	struct hv_event *event = &task->item.event;
+	struct xen_link *link = &hv->links[nr];
+	uint64_t generation;
+	bool connected;
+
+	pthread_mutex_lock(&hv->lock);
+	connected = hv->connected;
+	generation = hv->generation;
+	pthread_mutex_unlock(&hv->lock);
+	if (!connected || xen_link_open(link, hv->calls, generation) < 0) {
+		hv_event_fail(event, -ENOTCONN, away);
+		return;
+	}
+	xen_perform(hv, link, task);
+	/* The control thread finds out by itself whether xenstored is gone. */
+	if (store_lost(event->error)) {
+		event->error = -ENOTCONN;
+		xen_link_close(link, hv->calls);
+		xen_wake(hv);
+	}
+}
+
+static void disconnect(struct hv *hv, unsigned int nr)
+{
+	xen_link_close(&hv->links[nr], hv->calls);
+}
+
+static const struct hv_workers_table workers_table = {
+	.get = xen_get,
+	.put = xen_put,
+	.perform = perform,
+	.disconnect = disconnect,
+	.hang = "too many calls to xenstored hang",
+};
+
 /* ---- open and close ---- */
 
 static bool handles(const char *uri)
@@ -207,7 +180,6 @@ static int open_fds(struct hv *hv)
 static int new_hv(const struct xen_calls *calls, const struct hv_params *params, struct hv **ret_hv)
 {
 	struct hv *hv = calloc(1, sizeof(*hv));
-	pthread_condattr_t attr;
 	int r;
 
 	if (!hv)
@@ -222,10 +194,7 @@ static int new_hv(const struct xen_calls *calls, const struct hv_params *params,
 	}
 	pthread_mutex_init(&hv->telling, NULL);
 	pthread_mutex_init(&hv->lock, NULL);
-	pthread_condattr_init(&attr);
-	pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
-	pthread_cond_init(&hv->worker_cond, &attr);
-	pthread_condattr_destroy(&attr);
+	hv_workers_init(&hv->workers, hv, &workers_table, &hv->queue, &hv->lock, calls->times.hung);
 	atomic_init(&hv->refs, 1);
 	atomic_fetch_add(&nr_alive, 1);
 	hv->infos = calloc(XEN_BATCH, sizeof(*hv->infos));
@@ -252,7 +221,7 @@ static void close_hv(struct hv *hv)
 	pthread_mutex_lock(&hv->lock);
 	hv->stopping = true;
 	hv->connected = false;
-	pthread_cond_broadcast(&hv->worker_cond);
+	hv_workers_stop(&hv->workers);
 	xen_wake(hv);
 	xen_agents_wake(hv);
 	pthread_mutex_unlock(&hv->lock);
@@ -270,9 +239,9 @@ int hv_xen_open_with(
 	r = new_hv(calls, params, &hv);
 	if (r < 0)
 		return r;
-	r = xen_start_thread(hv, xen_control_thread, hv);
+	r = start_thread(hv, xen_control_thread);
 	if (r == 0)
-		r = xen_start_thread(hv, xen_agents_thread, hv);
+		r = start_thread(hv, xen_agents_thread);
 	if (r < 0) {
 		close_hv(hv);
 		return r;
@@ -336,7 +305,7 @@ static void look_again(struct hv *hv, const xc_domaininfo_t *info)
 	struct domain *domain = hv->by_domid[info->domain];
 
 	if (domain && !memcmp(domain->handle, info->handle, sizeof(domain->handle)))
-		domain_look(domain, xen_now(), info, hv->calls->times.rest);
+		domain_look(domain, hv_now(), info, hv->calls->times.rest);
 }
 
 static void read_processes(struct hv *hv, struct hv_event *event)
@@ -368,7 +337,7 @@ static void read_host(struct hv *hv, struct hv_event *event)
 	xc = own_interface(hv);
 	pthread_mutex_unlock(&hv->lock);
 	if (!xc || hv->calls->physinfo(xc, &info) < 0) {
-		xen_fail(event, -ENOTCONN, "the hypervisor does not tell its memory");
+		hv_event_fail(event, -ENOTCONN, "the hypervisor does not tell its memory");
 		return;
 	}
 	event->host = (struct hv_host){
@@ -387,96 +356,50 @@ static int fd(struct hv *hv)
 	return hv->queue.fd;
 }
 
-/* Lock held. */
-static int enqueue(struct hv *hv, struct xen_job *job)
+/* Lock held. -ENOTCONN */
+static int enqueue(struct hv *hv, struct hv_task *task)
 {
-	const struct domain *domain = xen_find(hv, &job->call.uuid);
-	enum hv_call_type type = job->call.type;
+	const struct domain *domain = xen_find(hv, &task->call.uuid);
 	int r;
 
-	if (hv->nr_waiting >= XEN_WAITING_MAX)
-		return -EAGAIN;
-	if (type == HV_LIST || type == HV_INFO) {
-		xen_jobs_add(&hv->listing, job);
+	if (!hv->connected)
+		return -ENOTCONN;
+	switch (task->call.type) {
+	case HV_LIST:
+	case HV_INFO:
+		r = hv_tasks_add(&hv->listing, task);
 		xen_wake(hv);
-		hv->nr_waiting++;
-		return 0;
-	}
-	if (type == HV_RECLAIM) {
-		xen_jobs_add(&hv->reclaims, job);
-		xen_agents_wake(hv);
-		hv->nr_waiting++;
-		return 0;
-	}
-	if (xen_workers_hung(hv, xen_now()) >= HV_MAX_HUNG)
-		return -EAGAIN;
-	r = xen_workers_start(hv);
-	if (r < 0)
 		return r;
-	if (domain)
-		job->words = domain->words_said;
-	/* Memory that is needed now does not wait for statistics. */
-	xen_jobs_add(type == HV_TARGET ? &hv->urgent : &hv->normal, job);
-	pthread_cond_signal(&hv->worker_cond);
-	hv->nr_waiting++;
-	return 0;
-}
-
-static int make_job(const struct hv_call *call, struct xen_job **ret_job)
-{
-	struct xen_job *job = calloc(1, sizeof(*job));
-	int r;
-
-	if (!job)
-		return -ENOMEM;
-	job->call = *call;
-	if (call->type == HV_KNOBS) {
-		r = hv_change_copy(call->change, &job->change);
-		if (r < 0) {
-			free(job);
-			return r;
-		}
-		job->call.change = &job->change;
+	case HV_RECLAIM:
+		r = hv_tasks_add(&hv->reclaims, task);
+		xen_agents_wake(hv);
+		return r;
+	default:
+		task->mark = domain ? domain->words_said : 0;
+		return hv_workers_add(&hv->workers, task);
 	}
-	job->item.event.type = hv_answer_of(call->type);
-	job->item.event.token = call->token;
-	job->item.event.uuid = call->uuid;
-	*ret_job = job;
-	return 0;
 }
 
 static int submit(struct hv *hv, const struct hv_call *call)
 {
-	struct xen_job *job;
-	bool connected;
+	struct hv_task *task;
 	int r;
 
-	if (hv_answer_of(call->type) == HV_EVENT_NONE || (call->type == HV_KNOBS && !call->change))
-		return -EINVAL;
-	r = make_job(call, &job);
+	r = hv_task_new(call, &task);
 	if (r < 0)
 		return r;
 	if (call->type == HV_PROCESS || call->type == HV_HOST) {
 		if (call->type == HV_PROCESS)
-			read_processes(hv, &job->item.event);
+			read_processes(hv, &task->item.event);
 		else
-			read_host(hv, &job->item.event);
-		xen_answer(hv, job);
+			read_host(hv, &task->item.event);
+		hv_task_answer(&hv->queue, task);
 		return 0;
 	}
 	pthread_mutex_lock(&hv->lock);
-	connected = hv->connected;
-	if (connected)
-		r = enqueue(hv, job);
+	r = enqueue(hv, task);
 	pthread_mutex_unlock(&hv->lock);
-	if (r < 0) {
-		hv_change_clear(&job->change);
-		free(job);
-	} else if (!connected) {
-		xen_fail(&job->item.event, -ENOTCONN, "not connected to xenstored");
-		xen_answer(hv, job);
-	}
-	return r;
+	return hv_task_submitted(&hv->queue, task, r, away);
 }
 
 static int next(struct hv *hv, struct hv_event *ret_event)

@@ -1078,7 +1078,7 @@ START_TEST(pressure_is_told_and_not_too_often)
 		/* What became one with an event that was taken leaves the descriptor readable. */
 		do {
 			ck_assert_int_gt(poll(&fd, 1, PATIENCE_MS), 0);
-			last = lv_now();
+			last = hv_now();
 		} while (hv_queue_take(&watched.queue, &event) == 0);
 		first = first ? first : last;
 		ck_assert_int_eq(event.type, HV_EVENT_PRESSURE);
