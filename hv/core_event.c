@@ -340,18 +340,26 @@ static void on_period(
 	vm->readings = 0;
 }
 
+/* Somebody else has set it: what waits to be told to it would take their word back. */
+static void overruled(struct core *core, struct core_vm *vm)
+{
+	core_vm_drop_target(core, vm, -ECANCELED);
+	vm->has_result = true;
+	vm->result = (struct engine_result){ .id = vm->id, .seq = vm->lane.seq, .error = -ESTALE };
+	core_vm_dirty(core, vm);
+}
+
 static void on_target(
 	struct core *core, struct core_vm *vm, uint64_t seq, const struct hv_event *event)
 {
 	const struct hv_call *call = &vm->lane.call;
 	char target[SIZE_TEXT], what[64 + SIZE_TEXT];
 
-	/*
-	 * Not where a newer one was dropped, or overruled, meanwhile: what became of that is what
-	 * counts.
-	 */
-	if (!vm->has_result || vm->result.id != vm->id ||
-		(vm->result.seq <= seq && vm->result.error != -ESTALE)) {
+	/* Not where a newer one was dropped meanwhile: what became of that is what counts. */
+	if (event->error == -ESTALE) {
+		overruled(core, vm);
+	} else if (!vm->has_result || vm->result.id != vm->id ||
+		   (vm->result.seq <= seq && vm->result.error != -ESTALE)) {
 		vm->has_result = true;
 		vm->result =
 			(struct engine_result){ .id = vm->id, .seq = seq, .error = event->error };
@@ -521,18 +529,13 @@ static void on_balloon(struct core *core, uint64_t now, const struct hv_event *e
 	core_vm_assess(core, vm, now);
 }
 
-/* What waits to be told to it would take their word back. */
 static void on_told(struct core *core, uint64_t now, const struct hv_uuid *uuid)
 {
 	struct core_vm *vm = core_vm_find(core, uuid);
 
 	on_changed(core, now, uuid);
-	if (!vm || vm->gone || !vm->id)
-		return;
-	core_vm_drop_target(core, vm, -ECANCELED);
-	vm->has_result = true;
-	vm->result = (struct engine_result){ .id = vm->id, .seq = vm->lane.seq, .error = -ESTALE };
-	core_vm_dirty(core, vm);
+	if (vm && !vm->gone && vm->id)
+		overruled(core, vm);
 }
 
 static void on_agent(struct core *core, uint64_t now, const struct hv_event *event)

@@ -140,6 +140,7 @@ static void end_life(struct core *core, struct core_vm *vm)
 	lane->want_info = lane->want_target = lane->want_period = lane->want_stats = false;
 	lane->want_unthrottle = false;
 	lane->agent = HV_WAY_NONE;
+	lane->act = false;
 	lane->applied_seq = vm->stats_seq = vm->process_seq = 0;
 	book_min(vm, 0);
 	core_group_put(core, vm->group);
@@ -394,9 +395,10 @@ static bool period_is_free(const struct core *core, const struct core_vm *vm)
 void core_vm_period(struct core *core, struct core_vm *vm)
 {
 	const struct core_config *config = &core->config;
-	bool may = (config->engine.act && vm->attrs.act) ||
-		   (config->observe_stats && vm->manage != HV_MANAGE_NO);
+	bool act = config->engine.act && vm->attrs.act;
+	bool may = act || (config->observe_stats && vm->manage != HV_MANAGE_NO);
 
+	vm->lane.act = act; /* told with the next description */
 	vm->lane.want_period = false;
 	if (!may || !vm->has_info || !vm->balloon || !period_is_free(core, vm) ||
 		vm->run != HV_RUNNING || config->stats_period_s == 0)

@@ -315,7 +315,10 @@ struct hv_call {
 	uint64_t bytes, deadline_ms; /* HV_RECLAIM */
 	bool anon, active;	     /* HV_RECLAIM: anonymous, active pages too */
 	enum hv_way agent;	     /* HV_INFO */
-	bool persistent;	     /* HV_ATTACH */
+	/* HV_INFO: the VM is acted on; only then what an earlier run began with it is gone on with.
+	 */
+	bool act;
+	bool persistent; /* HV_ATTACH */
 	/*
 	 * HV_KNOBS. The caller's, who keeps it until the answer was taken or close() has returned;
 	 * a call that may outlive close() has a copy: hv_change_copy().
@@ -350,7 +353,8 @@ enum hv_event_type {
 	HV_EVENT_CHANGED,
 	HV_EVENT_REBOOTED, /* the guest starts over; its balloon is full size again */
 	HV_EVENT_BALLOON,  /* actual changed */
-	HV_EVENT_TOLD,	   /* somebody else set its target; not all hypervisors tell */
+	/* Somebody else set its target; not all hypervisors tell. actual is the backend's. */
+	HV_EVENT_TOLD,
 	HV_EVENT_AGENT,	   /* what is known of a VM's agent changed, or it reported */
 	HV_EVENT_PRESSURE, /* the host's memory is under pressure (PSI) */
 	HV_EVENT_DOWN,	   /* the connection is lost */

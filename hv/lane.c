@@ -33,6 +33,7 @@ static bool take_wish(struct lane *lane)
 		lane->want_info = false;
 		call->type = HV_INFO;
 		call->agent = lane->agent;
+		call->act = lane->act;
 	} else if (lane->change) {
 		call->type = HV_KNOBS;
 		call->change = lane->change;

@@ -20,6 +20,7 @@ struct lane {
 	/* wishes */
 	bool want_info, want_period, want_unthrottle, want_stats, want_target, want_attach;
 	enum hv_way agent;		      /* goes with every description */
+	bool act;			      /* the same */
 	bool persistent;		      /* of want_attach */
 	const struct hv_knobs_change *change; /* the owner's, to be written; NULL: none */
 	uint64_t seq, target, ceiling;	      /* of the newest target */

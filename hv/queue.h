@@ -5,8 +5,8 @@
  * Answers to calls are never lost and need no memory when they come: their item was allocated with
  * the call. What happens by itself is bounded: equal events about one VM become one, and past the
  * bound they are dropped and remembered as one flag, which, once the rest was taken, comes out as
- * a HV_EVENT_CHANGED of all: then all is listed anew, which finds what the lost ones told. While the
- * connection is down the flag is dropped, for an UP will follow anyway.
+ * a HV_EVENT_CHANGED of all: then all is listed anew, which finds what the lost ones told. While
+ * the connection is down the flag is dropped, for an UP will follow anyway.
  *
  * Any thread may push; one thread takes. Nothing blocks beyond a short mutex.
  */

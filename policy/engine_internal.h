@@ -94,14 +94,17 @@ struct vm {
 	/* After a cut its cap was lifted: at refill_at before refill_until it has refilled. */
 	uint64_t refill_at, refill_until;
 	bool refills; /* it had when it was asked the last time */
-	bool theirs;  /* somebody else has set its balloon, which has not come to rest since */
 	/* What it was asked inside did not come: until then by its balloon. */
 	uint64_t outside_until;
 	unsigned int outside; /* so often, in a row */
 
-	uint64_t seq;	 /* of the newest target */
-	uint64_t lowest; /* the lowest target since actual last rested */
-	uint64_t out;	 /* outstanding of the ask when it was last accounted */
+	uint64_t seq;	     /* of the newest target */
+	uint64_t lowest;     /* the lowest target since actual last rested */
+	uint64_t rested_low; /* what that was when it did */
+	/* Somebody else has set its balloon: nothing is told to it before it rests, or until then.
+	 */
+	uint64_t theirs_until;
+	uint64_t out; /* outstanding of the ask when it was last accounted */
 	struct ask ask;
 	uint64_t speed;		       /* pages a second, measured; 0: not yet */
 	struct engine_reason why;      /* of its newest share */

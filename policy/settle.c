@@ -337,12 +337,14 @@ static void overruled(struct engine *e, struct vm *vm)
 	if (!vm->touched)
 		return;
 	settle_cancel(e, vm, 0);
-	vm->target = vm->lowest = vm->set.actual;
-	vm->theirs = true;
+	vm->target = vm_knows(&vm->sample, VM_ACTUAL) ? vm->sample.actual : vm->set.actual;
+	/* It may have moved already: below where it last rested it is their wish all the same. */
+	vm->lowest = vm->rested_low ? vm->rested_low : vm->target;
 	vm->again = vm->rested = false;
 	vm->rest_since = e->now;
-	vm_hold(vm, &vm->contended_until, e->now + e->config.hold_us);
-	vm_hold(vm, &vm->refused_until, e->now + e->config.hold_us);
+	vm->theirs_until = e->now + e->config.hold_us;
+	vm_hold(vm, &vm->contended_until, vm->theirs_until);
+	vm_hold(vm, &vm->refused_until, vm->theirs_until);
 	topology_busy(e, vm);
 	topology_refresh(e, vm);
 }
@@ -380,6 +382,18 @@ void settle_result(struct engine *e, struct vm *vm, const struct engine_result *
 	vm->release = vm->released_until > e->now;
 }
 
+/* What was held back for their sake alone is so no more. */
+static void theirs_rest(const struct engine *e, struct vm *vm)
+{
+	if (vm->theirs_until <= e->now)
+		return;
+	if (vm->contended_until == vm->theirs_until)
+		vm->contended_until = e->now;
+	if (vm->refused_until == vm->theirs_until)
+		vm->refused_until = e->now;
+	vm->theirs_until = 0;
+}
+
 /* actual stands still and nothing is under way: is it where it was put? */
 static void settle_rest(struct engine *e, struct vm *vm)
 {
@@ -390,9 +404,7 @@ static void settle_rest(struct engine *e, struct vm *vm)
 
 	if (!vm->touched)
 		return;
-	if (vm->theirs)
-		vm->contended_until = vm->refused_until = e->now;
-	vm->theirs = false;
+	theirs_rest(e, vm);
 	if (vm->grown && vm->target) {
 		vm->grown = vm->again = false;
 		vm->target = vm->lowest = actual;
@@ -473,6 +485,7 @@ void settle_vm(struct engine *e, struct vm *vm)
 		e->now >= vm->rest_since + e->config.rest_us) {
 		vm->rested = true;
 		settle_rest(e, vm);
+		vm->rested_low = vm->lowest;
 	}
 	topology_refresh(e, vm);
 	/*

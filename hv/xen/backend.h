@@ -108,7 +108,7 @@ void xen_agents_wake(struct hv *hv);
 
 /* ---- perform.c ---- */
 /* HV_INFO, on the control thread; others on a worker. The answer is in the task's event. */
-void xen_describe(struct hv *hv, struct xen_link *link, struct hv_event *event);
+void xen_describe(struct hv *hv, struct xen_link *link, struct hv_task *task);
 void xen_perform(struct hv *hv, struct xen_link *link, struct hv_task *task);
 /*
  * Writes memory/target where it still says what the copy does, and the hypervisor still has the

@@ -78,6 +78,8 @@ static void begin_life(struct hv *hv, struct domain *d, const xc_domaininfo_t *i
 	d->domid = info->domain;
 	memcpy(d->handle, info->handle, sizeof(d->handle));
 	d->creation = ++hv->creations;
+	/* What was decided for another life is no target of this one's. */
+	d->words = d->words_said = d->creation << 32;
 	hv->lives++;
 	hv->by_domid[d->domid] = d;
 }
@@ -262,7 +264,6 @@ static void adopt(struct hv *hv, struct domain *d, struct domain *copy)
 	d->static_max_kib = copy->static_max_kib;
 	d->base_kib = copy->base_kib;
 	d->ceiling_kib = copy->ceiling_kib;
-	d->period_s = copy->period_s;
 	d->driver = copy->driver;
 	d->slack_kib = copy->slack_kib;
 	d->slack_known = copy->slack_known;
@@ -318,7 +319,7 @@ static int read_told(struct hv *hv, const struct domain *copy)
 	pthread_mutex_lock(&hv->lock);
 	d = find_any(hv, &copy->uuid);
 	if (d && d->creation == copy->creation && domain_told(d, kib))
-		tell(hv, d, HV_EVENT_TOLD, 0);
+		tell(hv, d, HV_EVENT_TOLD, d->words);
 	pthread_mutex_unlock(&hv->lock);
 	return 0;
 }
@@ -356,7 +357,7 @@ static int read_name(struct hv *hv, const struct domain *copy)
 	return 0;
 }
 
-/* Copies of those that fn is for, so that the lock is not held over calls. -ENOMEM. */
+/* Copies, so that the lock is not held over calls. -ENOMEM. */
 static int copy_all(struct hv *hv, struct domain **ret_copies, size_t *ret_nr)
 {
 	struct domain *copies, *d, *next;
@@ -507,7 +508,7 @@ static int find_leftovers(struct hv *hv)
 	if (!names)
 		return errno && store_lost(-errno) ? -errno : 0;
 	pthread_mutex_lock(&hv->lock);
-	for (unsigned int i = 0; i < nr && i < LEFTOVERS_AT_ONCE; i++) {
+	for (unsigned int i = 0, found = 0; i < nr && found < LEFTOVERS_AT_ONCE; i++) {
 		struct hv_uuid uuid;
 		struct domain *d;
 
@@ -518,6 +519,7 @@ static int find_leftovers(struct hv *hv)
 			d->adopted = true; /* it has left something */
 			d->gone_at = hv_now();
 			d->domid = XEN_DOMAINS_MAX - 1;
+			found++;
 		}
 	}
 	pthread_mutex_unlock(&hv->lock);
@@ -527,10 +529,10 @@ static int find_leftovers(struct hv *hv)
 
 static int clear_up_all(struct hv *hv)
 {
-	uint64_t now = hv_now();
 	struct domain *copies;
-	size_t nr;
 	int r = find_leftovers(hv);
+	uint64_t now = hv_now(); /* after which none of those has gone */
+	size_t nr;
 
 	if (r < 0)
 		return r;
@@ -780,7 +782,7 @@ static int perform(struct hv *hv, struct hv_task *task)
 	} else if (task->call.type == HV_LIST) {
 		list(hv, event);
 	} else {
-		xen_describe(hv, &hv->link, event);
+		xen_describe(hv, &hv->link, task);
 	}
 	if (connected && store_lost(event->error)) {
 		r = event->error;

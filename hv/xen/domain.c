@@ -154,7 +154,7 @@ bool domain_told(struct domain *d, uint64_t kib)
 void domain_set(struct domain *d, uint64_t now, uint64_t kib, const struct xen_times *times)
 {
 	d->stored_kib = d->goal_kib = kib;
-	d->ours = true;
+	d->ours = d->act = true;
 	d->probe_kib = 0;
 	d->nudge_pause = times->nudge_first;
 	d->nudge_at = now + d->nudge_pause;
@@ -179,6 +179,8 @@ static uint64_t probe_goal(struct domain *d)
 static enum domain_deed nudge_due(
 	struct domain *d, uint64_t now, const struct xen_times *times, uint64_t *ret_kib)
 {
+	if (!d->act)
+		return DOMAIN_NOTHING;
 	if (!d->ours || !d->driver || apart(domain_actual_kib(d), d->goal_kib) <= DOMAIN_NEAR_KIB) {
 		d->nudge_pause = 0;
 		if (!d->driver || d->stored_kib == d->goal_kib)
@@ -202,7 +204,7 @@ static enum domain_deed max_due(struct domain *d, uint64_t now, uint64_t *ret_ki
 {
 	uint64_t max = domain_max_kib(d, d->goal_kib);
 
-	if (!d->ours || !d->slack_known || now < d->max_at || d->max_kib == max)
+	if (!d->act || !d->ours || !d->slack_known || now < d->max_at || d->max_kib == max)
 		return DOMAIN_NOTHING;
 	if (max < d->max_kib && d->tot_kib > max)
 		return DOMAIN_NOTHING;

@@ -51,13 +51,14 @@ struct domain {
 	/* memory/target as it stands in the store, and whether there is one. */
 	bool adopted;
 	uint64_t stored_kib;
-	uint64_t words;	     /* of somebody else's: so often they wrote another */
-	uint64_t words_said; /* of those, as many as the core was told of */
+	uint64_t words; /* counts where somebody else wrote another; not the same in two lives */
+	uint64_t words_said; /* what that was when the core was told */
 
 	/* What is wanted: stored_kib, or next to it where the guest was nudged. */
 	uint64_t goal_kib;
 	uint64_t recorded_kib; /* what an earlier run meant, until it is adopted; 0: as it stands */
 	bool ours;	       /* a target was set here: max_pages follows */
+	bool act;	       /* what was begun with it is gone on with */
 
 	uint64_t static_max_kib; /* 0: none is said */
 	uint64_t base_kib;	 /* of the offset: what the toolstack says that it added */

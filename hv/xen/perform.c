@@ -16,7 +16,7 @@
 #define KEYS_MAX 32
 
 /* Keys of ballast's that are no knobs. */
-static const char *const state_keys[] = { "domid", "ceiling", "slack", "period", "driver", "goal" };
+static const char *const state_keys[] = { "domid", "ceiling", "slack", "driver", "goal" };
 #define NR_STATE_KEYS (sizeof(state_keys) / sizeof(state_keys[0]))
 
 static bool is_state(const char *key)
@@ -106,10 +106,10 @@ int xen_read_record(struct hv *hv, struct xen_link *link, struct domain *d)
 		return store_lost(r) ? r : 0;
 	}
 	d->ceiling_kib = record_number(link, d, "ceiling");
-	d->period_s = record_number(link, d, "period");
 	d->driver = record_number(link, d, "driver") > 0;
-	d->slack_kib = record_number(link, d, "slack");
-	d->slack_known = d->ours = d->slack_kib > 0 && d->ceiling_kib > 0;
+	store_own_path(path, &d->uuid, "slack");
+	d->slack_known = d->ours = d->ceiling_kib > 0 && store_read_number(&link->store, XBT_NULL,
+								 path, &d->slack_kib) == 0;
 	domain_recorded_goal(d, record_number(link, d, "goal"));
 	return 0;
 }
@@ -309,6 +309,10 @@ static void set_target(struct hv *hv, struct xen_link *link, struct hv_task *tas
 		.kib = call->target / 1024 / DOMAIN_PAGE_KIB * DOMAIN_PAGE_KIB,
 		.ceiling_kib = call->ceiling / 1024 };
 
+	if (call->target == 0 || call->target == HV_UNLIMITED || call->ceiling == HV_UNLIMITED) {
+		hv_event_fail(&task->item.event, -EINVAL, "no target to set");
+		return;
+	}
 	pthread_mutex_lock(&hv->telling);
 	tell_target(hv, link, &task->item.event, &d, &w);
 	pthread_mutex_unlock(&hv->telling);
@@ -344,39 +348,20 @@ static void read_stats(struct hv *hv, struct xen_link *link, struct hv_event *ev
 		hv_event_fail(event, -ENOENT, "there is no such domain");
 }
 
-static int write_period(struct store *store, xs_transaction_t t, void *ctx)
+/* Its driver is looked for, as nobody in the guest tells statistics. */
+static void set_period(struct hv *hv, struct hv_event *event, const struct hv_call *call)
 {
-	const struct writing *w = ctx;
-	int r = begin_record(store, t, w->domain);
+	struct domain *domain;
 
-	if (r == 0)
-		r = record(store, t, w->domain, "period", w->kib);
-	if (r == 0 && !xen_lives(w->hv, w->link, w->domain->domid, NULL))
-		r = -ENOENT;
-	return r;
-}
-
-static void set_period(
-	struct hv *hv, struct xen_link *link, struct hv_event *event, const struct hv_call *call)
-{
-	struct writing w = { .hv = hv, .link = link, .kib = call->period_s };
-	struct domain d, *domain;
-	int r;
-
-	if (!look_up(hv, event, &d))
-		return;
-	w.domain = &d;
-	r = store_transact(&link->store, write_period, &w);
-	if (r < 0) {
-		failed(event, r, "writing its period");
-		return;
-	}
 	pthread_mutex_lock(&hv->lock);
-	domain = same(hv, &d);
+	domain = xen_find(hv, &event->uuid);
 	if (domain)
 		domain->period_s = call->period_s;
 	pthread_mutex_unlock(&hv->lock);
-	xen_wake(hv); /* its driver is looked for */
+	if (domain)
+		xen_wake(hv);
+	else
+		hv_event_fail(event, -ENOENT, "there is no such domain");
 }
 
 /* ---- knobs ---- */
@@ -491,8 +476,9 @@ static void take_dom0(struct hv *hv, const struct domain *d, struct hv_info *inf
 	knobs->has_min = true;
 }
 
-void xen_describe(struct hv *hv, struct xen_link *link, struct hv_event *event)
+void xen_describe(struct hv *hv, struct xen_link *link, struct hv_task *task)
 {
+	struct hv_event *event = &task->item.event;
 	struct hv_info info = { .uuid = event->uuid, .balloon = true };
 	struct domain d, *domain;
 	uint64_t maximum;
@@ -517,8 +503,10 @@ void xen_describe(struct hv *hv, struct xen_link *link, struct hv_event *event)
 	take_cpupool(link, &d, &info);
 	pthread_mutex_lock(&hv->lock);
 	domain = same(hv, &d);
-	if (domain)
+	if (domain) {
+		domain->act = task->call.act;
 		info.name = strdup(domain->name);
+	}
 	pthread_mutex_unlock(&hv->lock);
 	if (!info.name) {
 		hv_info_clear(&info);
@@ -538,7 +526,7 @@ void xen_perform(struct hv *hv, struct xen_link *link, struct hv_task *task)
 		read_stats(hv, link, event);
 		break;
 	case HV_PERIOD:
-		set_period(hv, link, event, call);
+		set_period(hv, event, call);
 		break;
 	case HV_TARGET:
 		set_target(hv, link, task);

@@ -410,8 +410,9 @@ static int next(struct hv *hv, struct hv_event *ret_event)
 	if (r > 0 && ret_event->type == HV_EVENT_TOLD) {
 		pthread_mutex_lock(&hv->lock);
 		domain = xen_find(hv, &ret_event->uuid);
-		if (domain)
-			domain->words_said = domain->words;
+		if (domain && ret_event->actual > domain->words_said &&
+			ret_event->actual <= domain->words)
+			domain->words_said = ret_event->actual;
 		pthread_mutex_unlock(&hv->lock);
 	}
 	return r;

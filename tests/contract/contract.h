@@ -45,7 +45,7 @@ struct contract_subject {
 	void (*act)(struct hv *hv, enum contract_deed deed, const char *vm);
 	/* What the hypervisor has, not what the backend says. */
 	uint64_t (*target)(struct hv *hv, const char *vm);
-	uint64_t (*period_s)(struct hv *hv, const char *vm);
+	uint64_t (*period_s)(struct hv *hv, const char *vm); /* NULL: its description says it */
 };
 
 /* Exit status of the program. */

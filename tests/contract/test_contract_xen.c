@@ -121,15 +121,6 @@ static uint64_t target(struct hv *hv, const char *vm)
 	return fake_xen_read(path, text) ? strtoull(text, NULL, 10) * 1024 : 0;
 }
 
-static uint64_t period_s(struct hv *hv, const char *vm)
-{
-	char path[STORE_PATH], text[256];
-	struct hv_uuid id = uuid(vm);
-
-	store_own_path(path, &id, "period");
-	return fake_xen_read(path, text) ? strtoull(text, NULL, 10) : 0;
-}
-
 int main(void)
 {
 	static const struct contract_subject subject = { .backend = &hv_xen,
@@ -142,8 +133,7 @@ int main(void)
 		.wait = pass,
 		.rest = rest,
 		.act = act,
-		.target = target,
-		.period_s = period_s };
+		.target = target };
 
 	return contract_run(&subject);
 }

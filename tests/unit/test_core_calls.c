@@ -247,6 +247,27 @@ START_TEST(target_that_waits_is_dropped_when_somebody_else_set_another_and_the_e
 }
 END_TEST
 
+START_TEST(target_that_waits_is_dropped_when_the_one_before_was_too_late_for_somebody_else_s)
+{
+	struct host_vm *vm = host_vm(0);
+
+	fake.next = 0; /* ticks as often as may be */
+	host_up();
+	host_run(2 * SECOND);
+	host_target(vm, 1, 900 * MIB);
+	vm->hangs = true;
+	vm->target_error = -ESTALE;
+	host_run(60000);
+	host_target(vm, 2, 800 * MIB);
+	host_run(60000);
+	host_wake(vm);
+	host_run(SECOND);
+	ck_assert_uint_eq(vm->calls[HV_TARGET], 1);
+	ck_assert_uint_ge(fake.nr_results, 1);
+	ck_assert_int_eq(fake.results[fake.nr_results - 1].error, -ESTALE);
+}
+END_TEST
+
 /* ---- descriptions, which are no VM's to answer ---- */
 
 START_TEST(slow_descriptions_make_no_vm_unanswering)
@@ -755,6 +776,7 @@ int main(void)
 		no_old_target_is_replayed_after_a_reboot_or_a_pause,
 		answer_of_an_older_target_does_not_hide_that_the_newer_one_was_dropped,
 		target_that_waits_is_dropped_when_somebody_else_set_another_and_the_engine_is_told,
+		target_that_waits_is_dropped_when_the_one_before_was_too_late_for_somebody_else_s,
 		slow_descriptions_make_no_vm_unanswering,
 		lost_events_are_a_listing_with_all_descriptions_and_nothing_else,
 		observe_changes_nothing_anywhere,

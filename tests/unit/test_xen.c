@@ -346,7 +346,7 @@ START_TEST(a_page_beside_the_recorded_goal_is_adopted_as_the_goal_and_other_valu
 		{ GUEST, GUEST, GUEST } };
 
 	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
-		struct domain d = { .stored_kib = cases[i].stored, .driver = true };
+		struct domain d = { .stored_kib = cases[i].stored, .driver = true, .act = true };
 		uint64_t kib;
 
 		domain_recorded_goal(&d, cases[i].goal);
@@ -713,11 +713,55 @@ START_TEST(a_daemon_that_starts_again_knows_ceiling_cap_and_driver)
 	web->max_kib = GUEST + 1024;
 	fake_xen_unlock();
 	open_host(0);
-	until(web, true, GUEST / 2 + 1024);
-	event = describe(web);
+	event = ask((struct hv_call){ .type = HV_INFO, .uuid = fake_xen_uuid(web), .act = true });
 	ck_assert_uint_eq(event.info.ceiling, GUEST * 1024);
-	ck_assert_uint_eq(event.info.stats_period_s, 1);
 	hv_event_clear(&event);
+	until(web, true, GUEST / 2 + 1024);
+}
+END_TEST
+
+/* Its cap is not lowered yet, say, and now nothing is to be changed. */
+START_TEST(a_daemon_that_starts_again_to_observe_goes_on_with_nothing)
+{
+	struct hv_event event;
+
+	open_host(0);
+	see_driver(web);
+	ck_assert_int_eq(target(web, GUEST / 2), 0);
+	until(web, true, GUEST / 2 + 1024);
+	close_host();
+	fake_xen_lock();
+	web->max_kib = GUEST + 1024;
+	fake_xen_unlock();
+	fake_xen_forget_changes();
+	open_host(0);
+	for (int i = 0; i < 50; i++) {
+		event = describe(web);
+		hv_event_clear(&event);
+		nap(2);
+	}
+	ck_assert_str_eq(fake_xen_changes(), "");
+	/* Where it acts it does. */
+	event = ask((struct hv_call){ .type = HV_INFO, .uuid = fake_xen_uuid(web), .act = true });
+	hv_event_clear(&event);
+	until(web, true, GUEST / 2 + 1024);
+}
+END_TEST
+
+START_TEST(a_target_of_nothing_or_without_end_is_refused)
+{
+	struct hv_call call = { .type = HV_TARGET, .uuid = fake_xen_uuid(web), .ceiling = GUEST };
+	struct hv_event event;
+
+	open_rested_host();
+	event = ask(call);
+	ck_assert_int_eq(event.error, -EINVAL);
+	hv_event_clear(&event);
+	call.target = HV_UNLIMITED;
+	event = ask(call);
+	ck_assert_int_eq(event.error, -EINVAL);
+	hv_event_clear(&event);
+	ck_assert_uint_eq(number_at(web, "memory/target"), GUEST);
 }
 END_TEST
 
@@ -898,7 +942,6 @@ static void use(bool must_work)
 	}
 }
 
-/* What fails once leaves nothing half done, and all works afterwards. */
 /* A refusal to read whose it is would drop the way back of a guest that was cut. */
 START_TEST(a_ceiling_is_kept_where_it_cannot_be_read_whose_it_is)
 {
@@ -913,8 +956,10 @@ START_TEST(a_ceiling_is_kept_where_it_cannot_be_read_whose_it_is)
 		struct hv_event event;
 
 		fake_xen_fail_nth(n, EACCES);
-		event = ask(
-			(struct hv_call){ .type = HV_PERIOD, .uuid = uuid, .period_s = 1 + n % 2 });
+		event = ask((struct hv_call){ .type = HV_TARGET,
+			.uuid = uuid,
+			.target = (GUEST / 2 + n % 2 * 4096) * 1024,
+			.ceiling = GUEST * 1024 });
 		hv_event_clear(&event);
 		failed += fake_xen_failed_nth();
 		ck_assert_msg(fake_xen_read(path, text), "%u: no ceiling", n);
@@ -925,6 +970,7 @@ START_TEST(a_ceiling_is_kept_where_it_cannot_be_read_whose_it_is)
 }
 END_TEST
 
+/* What fails once leaves nothing half done, and all works afterwards. */
 START_TEST(the_nth_call_that_fails_is_lived_through)
 {
 	static const int errors[] = { EPIPE, ENOMEM, EACCES };
@@ -1004,6 +1050,8 @@ int main(void)
 	tcase_add_test(
 		all, a_page_that_is_asked_for_beside_a_target_is_not_taken_for_somebody_else_s);
 	tcase_add_test(all, a_daemon_that_starts_again_knows_ceiling_cap_and_driver);
+	tcase_add_test(all, a_daemon_that_starts_again_to_observe_goes_on_with_nothing);
+	tcase_add_test(all, a_target_of_nothing_or_without_end_is_refused);
 	tcase_add_test(all, a_daemon_killed_between_a_page_and_the_way_back_adopts_the_goal);
 	tcase_add_test(all, BR_79_a_domain_that_comes_in_is_under_migration_until_it_has_its_name);
 	tcase_add_test(all, what_is_recorded_of_another_life_does_not_count_and_knobs_do);
