@@ -256,8 +256,8 @@ static void look_at_paging(struct core *core, struct core_vm *vm)
 			"error for it (SIGBUS)");
 	if (p->left && !said->left)
 		core_say(core, CORE_LOG_ERROR, vm,
-			"is no longer paged by ballast: it sent what cannot be served; it has its "
-			"faults from the kernel, and no limit holds for them");
+			"touched memory that its VMM did not tell, or that cannot be filled by the "
+			"page: such faults are the kernel's, and no limit holds for them");
 	*said = *p;
 }
 

@@ -33,6 +33,7 @@ struct lv_agent {
 	struct hv_uuid uuid;
 	char *path;
 	uint64_t named;	       /* by a description, when */
+	bool leaves;	       /* no description names it, or its path, any more */
 	int fd;		       /* -1: not connected */
 	bool watched;	       /* in the epoll set */
 	uint64_t again, pause; /* when it is connected, or read, again */
@@ -181,7 +182,7 @@ static void look_at_all(struct hv *hv, uint64_t now)
 	struct lv_agent **at = &hv->agents, *agent;
 
 	while ((agent = *at)) {
-		if (now - agent->named < FORGOTTEN_US) {
+		if (!agent->leaves && now - agent->named < FORGOTTEN_US) {
 			look_at(hv, agent, now);
 			at = &agent->next;
 			continue;
@@ -297,7 +298,7 @@ void lv_agents_name(struct hv *hv, const struct hv_uuid *uuid, const char *path)
 	pthread_mutex_lock(&hv->agents_lock);
 	agent = find(hv, uuid);
 	if (agent && (!path || strcmp(agent->path, path))) {
-		agent->named = 0; /* its next round is the last; a new path comes after that */
+		agent->leaves = true; /* its next round is the last; a new path comes after that */
 		agent = NULL;
 	} else if (!agent && path) {
 		agent = add(hv, uuid, path);
@@ -313,6 +314,7 @@ void lv_agents_reclaim(struct hv *hv, struct hv_task *task)
 	const struct hv_call *call = &task->call;
 	struct lv_agent *agent;
 	size_t length = 0;
+	uint64_t came;
 	int r = -ENOTCONN;
 
 	pthread_mutex_lock(&hv->agents_lock);
@@ -328,6 +330,9 @@ void lv_agents_reclaim(struct hv *hv, struct hv_task *task)
 	if (r == 0 && !send_text(agent, text, length)) {
 		agent_channel_fault(&agent->channel, "reads nothing");
 		hang_up(hv, agent, hv_now());
+		/* What it was asked ended with that, and nobody else waits for it. */
+		agent_channel_answer(&agent->channel, hv_now(), &r, &came);
+		r = -EAGAIN;
 	}
 	if (r == 0)
 		agent->task = task;

@@ -12,6 +12,7 @@ const struct libvirt_calls libvirt_calls = {
 		.pressure = 250000,     /* the pool is read that often anyway */
 		.qga_pause = 10000000,  /* up to five minutes */
 		.qga_read = 2000000,    /* twice before it would be taken for silent */
+		.qga_slow = 1000000,    /* it takes milliseconds, or what a batch takes the guest */
 		.qga_fresh = 3000000,   /* statistics come every second */
 	},
 	.event_register_default_impl = virEventRegisterDefaultImpl,

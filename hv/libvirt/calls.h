@@ -25,6 +25,7 @@ struct libvirt_times {
 	uint64_t pressure;    /* at most one HV_EVENT_PRESSURE in that time */
 	uint64_t qga_pause;   /* before QEMU's agent is tried again; doubles up to 32 times that */
 	uint64_t qga_read;    /* between two readings through it */
+	uint64_t qga_slow;    /* a reading, or a batch, that takes longer is slow */
 	uint64_t qga_fresh;   /* for so long it counts that no job was seen */
 };
 

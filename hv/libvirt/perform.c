@@ -393,7 +393,9 @@ static void describe(
 	}
 	info.uuid = *uuid;
 	processes_set_maximum(hv->processes, uuid, info.maximum);
-	lv_agents_name(hv, uuid, call->agent == HV_WAY_BALLAST ? info.agent : NULL);
+	/* A path of another host's: here it may be any VM's, or none. */
+	lv_agents_name(hv, uuid,
+		call->agent == HV_WAY_BALLAST && !atomic_load(&hv->remote) ? info.agent : NULL);
 	lv_qga_name(hv, uuid, call->agent == HV_WAY_QEMU_GA);
 	event->info = info;
 out:

@@ -29,9 +29,14 @@ static int serve(struct lv_link *link, struct lv_qga *q)
 
 	q->now = hv_now();
 	q->dom = NULL;
+	q->failed = -ENOTCONN;
 	if (lv_link_connect(link) == 0) {
 		q->conn = link->conn;
 		q->dom = hv->calls->domain_lookup_by_uuid(link->conn, q->uuid.bytes);
+		if (q->dom)
+			q->failed = 0;
+		else if (hv->calls->connect_is_alive(link->conn) != 0)
+			q->failed = -ESRCH; /* which says nothing of the others */
 	}
 	r = lv_qga_round(q);
 	if (q->dom)

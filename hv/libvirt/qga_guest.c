@@ -53,6 +53,8 @@ static int command(struct lv_qga *q, const char *text, char **ret_answer)
 	char *answer;
 	int r;
 
+	if (!q->failed && hv_now() - q->began > q->hv->calls->times.qga_slow * LV_QGA_TOO_SLOW)
+		q->failed = -ETIME;
 	if (q->failed)
 		return q->failed;
 	answer = q->hv->calls->domain_qemu_agent_command(q->dom, text, TIMEOUT_S, 0);
@@ -271,6 +273,8 @@ static const char *why_failed(const struct lv_qga *q)
 		return q->why;
 	case -ETIMEDOUT:
 		return "QEMU's agent does not answer";
+	case -ETIME:
+		return "QEMU's agent is too slow";
 	case -ENODEV:
 		return "no channel for QEMU's agent";
 	case -EACCES:
@@ -379,12 +383,29 @@ static int hand_over(struct lv_qga *q)
 	return r;
 }
 
+/*
+ * Who is slow is asked by the thread that nobody else depends on, and the less the more often it
+ * is; it has to be quick as often before it counts as sound again.
+ */
+static void weigh(struct lv_qga *q)
+{
+	uint64_t took = hv_now() - q->began;
+
+	if (took > q->hv->calls->times.qga_slow) {
+		q->due += took << q->failures;
+		q->failures += q->failures < LV_QGA_DOUBLINGS;
+	} else if (q->failures > 0) {
+		q->failures--;
+	}
+	q->doubtful = q->failures > 0;
+}
+
 int lv_qga_round(struct lv_qga *q)
 {
 	uint64_t next, rest = q->now + q->hv->calls->times.qga_read;
 	int r = 0;
 
-	q->failed = q->dom ? 0 : -ENOTCONN;
+	q->began = q->now;
 	if (!q->failed && !q->met)
 		meet(q);
 	if (q->ask)
@@ -397,7 +418,6 @@ int lv_qga_round(struct lv_qga *q)
 		lose(q, why_failed(q));
 		return r;
 	}
-	q->doubtful = false;
-	q->failures = 0;
+	weigh(q);
 	return r;
 }

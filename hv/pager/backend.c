@@ -16,6 +16,7 @@
 #include <sys/random.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
+#include <sys/timerfd.h>
 #include <sys/un.h>
 #include <unistd.h>
 
@@ -27,6 +28,11 @@
 #define ENTRIES_MAX (4 * PLACES_MAX)
 /* Fault threads: more than hosts of this kind have cores to spare for it. */
 #define THREADS 4
+/* So long, a second, a VM waits for its group before it is served without one. */
+#define TURN_MS	    250
+#define HELLO_TURNS 4
+/* Looked at in one go; what is left is ready still. */
+#define EVENTS_AT_ONCE 32
 
 enum place_state { PLACE_FREE, PLACE_CONNECTED, PLACE_HELLO, PLACE_RUNS };
 
@@ -35,10 +41,14 @@ struct place {
 	struct place *next;
 	char *name;
 	enum place_state state;
-	int listener, connection;
+	int listener, connection; /* -1: none */
+	bool listens;		  /* who connects is seen */
+	int said;		  /* what the socket fails with, which was told; 0: nothing */
 	struct pager_hello hello;
+	unsigned int turns;	   /* with its hello, without a group */
+	bool uncharged;		   /* it runs, and has no group yet */
 	struct hv_uuid uuid;	   /* of the VM that is there, or was last */
-	uint64_t id;		   /* its group */
+	uint64_t id;		   /* its group, or what stands for it */
 	uint64_t charged, maximum; /* pages */
 	struct hv_paging paging;
 };
@@ -52,12 +62,13 @@ struct hv {
 	const struct hv_backend *backend;
 	struct hv *inner;
 	char *dir;
-	int epoll, wake;
+	int epoll, wake, turns; /* the last: a timerfd, on where somebody waits for a group */
 	struct place *places;
 	size_t nr_places;
 	struct queued *first, **last;
-	struct pager *pager; /* from the first VM on */
-	uint64_t job;	     /* the room asked for last */
+	struct pager *pager;   /* from the first VM on */
+	uint64_t job;	       /* the room asked for last */
+	uint64_t nr_uncharged; /* that there ever were */
 };
 
 static struct hv_backend wrapper;
@@ -94,12 +105,15 @@ static bool take_own(struct hv *hv, struct hv_event *ret_event)
 	return true;
 }
 
-/* The listing that follows finds what it is; what was lost here is found by the next one. */
-static void tell_changed(struct hv *hv, const struct place *p, const char *why)
+/*
+ * The listing that follows finds what it is; what was lost here is found by the next one. what and
+ * why: for the operator, one after the other; NULL: nothing.
+ */
+static void tell_changed(struct hv *hv, const struct place *p, const char *what, const char *why)
 {
 	struct hv_event event = { .type = HV_EVENT_CHANGED, .uuid = p->uuid };
 
-	if (why && asprintf(&event.message, "%s: refused: it sent %s", p->name, why) < 0)
+	if (what && asprintf(&event.message, "%s: %s%s", p->name, what, why) < 0)
 		event.message = NULL;
 	if (tell(hv, &event) < 0)
 		hv_event_clear(&event);
@@ -114,10 +128,16 @@ static void place_disconnect(struct place *p)
 	p->connection = -1;
 }
 
+static void place_close_hello(struct place *p)
+{
+	close(p->hello.uffd);
+	close(p->hello.process);
+}
+
 static void place_free(struct place *p)
 {
 	if (p->state == PLACE_HELLO)
-		close(p->hello.uffd);
+		place_close_hello(p);
 	place_disconnect(p);
 	if (p->listener >= 0)
 		close(p->listener);
@@ -125,38 +145,84 @@ static void place_free(struct place *p)
 	free(p);
 }
 
-static int place_listen(struct hv *hv, struct place *p)
+/* Who connects is only seen while there is a place: another one waits, and wakes nobody. */
+static void place_listens(struct hv *hv, struct place *p, bool on)
 {
-	struct sockaddr_un address = { .sun_family = AF_UNIX };
-	struct epoll_event watch = { .events = EPOLLIN };
-	size_t size = sizeof(address.sun_path);
+	struct epoll_event watch = { .events = on ? EPOLLIN : 0, .data.ptr = p };
 
-	if ((size_t)snprintf(address.sun_path, size, "%s/%s.sock", hv->dir, p->name) >= size)
+	if (p->listens != on && epoll_ctl(hv->epoll, EPOLL_CTL_MOD, p->listener, &watch) == 0)
+		p->listens = on;
+}
+
+static void place_set(struct hv *hv, struct place *p, enum place_state state)
+{
+	p->state = state;
+	place_listens(hv, p, state == PLACE_FREE);
+}
+
+/* Said once, until it works again. */
+static void place_fails(struct hv *hv, struct place *p, const char *what, int error)
+{
+	if (error && error != p->said)
+		tell_changed(hv, p, what, strerror(error));
+	p->said = error;
+}
+
+static int socket_path(const struct hv *hv, const struct place *p, struct sockaddr_un *address)
+{
+	size_t size = sizeof(address->sun_path);
+
+	*address = (struct sockaddr_un){ .sun_family = AF_UNIX };
+	if ((size_t)snprintf(address->sun_path, size, "%s/%s.sock", hv->dir, p->name) >= size)
 		return -ENAMETOOLONG;
+	return 0;
+}
+
+static int place_open(struct hv *hv, struct place *p)
+{
+	struct sockaddr_un address;
+	struct epoll_event watch = { .events = EPOLLIN, .data.ptr = p };
+	int r = socket_path(hv, p, &address);
+
+	if (r < 0)
+		return r;
 	p->listener = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
 	if (p->listener < 0)
 		return -errno;
 	if (fchmod(p->listener, 0600) < 0 || (unlink(address.sun_path) < 0 && errno != ENOENT) ||
 		bind(p->listener, (const struct sockaddr *)&address, sizeof(address)) < 0 ||
 		listen(p->listener, 1) < 0 ||
-		epoll_ctl(hv->epoll, EPOLL_CTL_ADD, p->listener, &watch) < 0)
-		return -errno;
+		epoll_ctl(hv->epoll, EPOLL_CTL_ADD, p->listener, &watch) < 0) {
+		r = -errno;
+		close(p->listener);
+		p->listener = -1;
+		return r;
+	}
+	p->listens = true;
 	return 0;
+}
+
+/* Its socket; one that cannot be made is tried again at each listing. */
+static void place_listen(struct hv *hv, struct place *p)
+{
+	if (p->listener < 0)
+		place_fails(hv, p, "no socket: ", -place_open(hv, p));
+	else if (p->state == PLACE_FREE)
+		place_listens(hv, p, true); /* after it failed */
 }
 
 static int place_new(struct hv *hv, const char *name, size_t length)
 {
 	struct place *p = calloc(1, sizeof(*p));
-	int r;
 
 	if (!p)
 		return -ENOMEM;
 	p->listener = p->connection = -1;
 	p->name = strndup(name, length);
-	r = p->name ? place_listen(hv, p) : -ENOMEM;
-	if (r < 0) {
+	/* All zeros would be all VMs. */
+	if (!p->name || getrandom(&p->uuid, sizeof(p->uuid), 0) != sizeof(p->uuid)) {
 		place_free(p);
-		return r;
+		return -ENOMEM;
 	}
 	p->next = hv->places;
 	hv->places = p;
@@ -172,8 +238,7 @@ static bool has_place(const struct hv *hv, const char *name, size_t length)
 	return false;
 }
 
-/* A socket for each memory file. One that cannot be made is tried again at the next listing. */
-static void look_for_files(struct hv *hv)
+static void look_for_new(struct hv *hv)
 {
 	DIR *dir = opendir(hv->dir);
 	const struct dirent *entry;
@@ -192,6 +257,40 @@ static void look_for_files(struct hv *hv)
 		closedir(dir);
 }
 
+/* Nobody is there, and its file is gone: so is its socket. */
+static bool is_over(const struct hv *hv, const struct place *p)
+{
+	struct sockaddr_un address;
+	char path[PATH_MAX];
+	struct stat st;
+
+	snprintf(path, sizeof(path), "%s/%s" SUFFIX, hv->dir, p->name);
+	if (p->state != PLACE_FREE || lstat(path, &st) == 0 || errno != ENOENT)
+		return false;
+	if (p->listener >= 0 && socket_path(hv, p, &address) == 0)
+		unlink(address.sun_path);
+	return true;
+}
+
+/* A socket for each memory file. */
+static void look_for_files(struct hv *hv)
+{
+	struct place **at = &hv->places, *p;
+
+	while ((p = *at)) {
+		if (!is_over(hv, p)) {
+			at = &p->next;
+			continue;
+		}
+		*at = p->next;
+		hv->nr_places--;
+		place_free(p);
+	}
+	look_for_new(hv);
+	for (p = hv->places; p; p = p->next)
+		place_listen(hv, p);
+}
+
 static struct place *find(const struct hv *hv, const struct hv_uuid *uuid)
 {
 	for (struct place *p = hv->places; p; p = p->next)
@@ -200,49 +299,56 @@ static struct place *find(const struct hv *hv, const struct hv_uuid *uuid)
 	return NULL;
 }
 
+static void set_turns(struct hv *hv, bool on)
+{
+	const struct timespec turn = { .tv_nsec = on ? TURN_MS * 1000000 : 0 };
+	const struct itimerspec spec = { .it_interval = turn, .it_value = turn };
+
+	timerfd_settime(hv->turns, 0, &spec, NULL); /* fails for no valid time */
+}
+
 /* A VMM that connects while another is there waits; each has an identity of its own. */
 static void place_accept(struct hv *hv, struct place *p)
 {
-	struct epoll_event watch = { .events = EPOLLIN };
+	struct epoll_event watch = { .events = EPOLLIN, .data.ptr = p };
+	int error = 0;
 
 	p->connection = accept4(p->listener, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
-	if (p->connection < 0)
+	if (p->connection < 0 && (errno == EAGAIN || errno == EINTR || errno == ECONNABORTED))
 		return;
-	if (epoll_ctl(hv->epoll, EPOLL_CTL_ADD, p->connection, &watch) < 0 ||
-		getrandom(&p->uuid, sizeof(p->uuid), 0) != sizeof(p->uuid))
+	if (p->connection < 0 || epoll_ctl(hv->epoll, EPOLL_CTL_ADD, p->connection, &watch) < 0 ||
+		getrandom(&p->uuid, sizeof(p->uuid), 0) != sizeof(p->uuid)) {
+		error = errno;
 		place_disconnect(p);
-	else
-		p->state = PLACE_CONNECTED;
+		place_listens(hv, p, false); /* until the next listing */
+	} else {
+		place_set(hv, p, PLACE_CONNECTED);
+	}
+	place_fails(hv, p, "who connects cannot be taken: ", error);
 }
 
 static void place_receive(struct hv *hv, struct place *p)
 {
-	const char *why = "what cannot be read";
+	const char *why = NULL;
 	int r = pager_receive(p->connection, &p->hello, &why);
 
 	if (r == -EAGAIN || r == -EINTR)
 		return;
 	place_disconnect(p);
-	p->state = r < 0 ? PLACE_FREE : PLACE_HELLO;
+	if (r < 0) {
+		place_set(hv, p, PLACE_FREE);
+		tell_changed(hv, p, r == -EINVAL ? "refused: it sent " : "refused: ",
+			r == -EINVAL ? why : strerror(-r));
+		return;
+	}
+	place_set(hv, p, PLACE_HELLO);
+	p->turns = 0;
 	p->charged = p->maximum = 0;
 	p->paging = (struct hv_paging){ .paged = true };
-	for (size_t i = 0; r == 0 && i < p->hello.nr_regions; i++)
+	for (size_t i = 0; i < p->hello.nr_regions; i++)
 		p->maximum += p->hello.regions[i].pages;
-	tell_changed(hv, p, r < 0 ? why : NULL);
-}
-
-static void look_at_sockets(struct hv *hv)
-{
-	uint64_t n;
-
-	if (read(hv->wake, &n, sizeof(n)) < 0 && errno != EAGAIN)
-		return;
-	for (struct place *p = hv->places; p; p = p->next) {
-		if (p->state == PLACE_FREE)
-			place_accept(hv, p);
-		if (p->state == PLACE_CONNECTED)
-			place_receive(hv, p);
-	}
+	set_turns(hv, true);
+	tell_changed(hv, p, NULL, NULL);
 }
 
 /* What they are charged now; whose process is gone makes room for another. */
@@ -262,7 +368,43 @@ static void count_all(struct hv *hv)
 			.dropped = counts.removed,
 			.failed = counts.failed };
 		if (counts.gone)
-			p->state = PLACE_FREE;
+			place_set(hv, p, PLACE_FREE);
+	}
+}
+
+/* Who waits for a group, or runs without one while the hypervisor is away and lists nobody. */
+static void take_turn(struct hv *hv)
+{
+	bool any = false;
+
+	count_all(hv);
+	for (struct place *p = hv->places; p; p = p->next) {
+		p->turns += p->state == PLACE_HELLO;
+		any |= p->state == PLACE_HELLO || (p->state == PLACE_RUNS && p->uncharged);
+	}
+	if (!any)
+		set_turns(hv, false);
+}
+
+static void look_at_sockets(struct hv *hv)
+{
+	struct epoll_event events[EVENTS_AT_ONCE];
+	int n = epoll_wait(hv->epoll, events, EVENTS_AT_ONCE, 0);
+	uint64_t count;
+
+	for (int i = 0; i < n; i++) {
+		struct place *p = events[i].data.ptr;
+
+		if (events[i].data.ptr == &hv->wake || events[i].data.ptr == &hv->turns) {
+			if (read(*(int *)events[i].data.ptr, &count, sizeof(count)) < 0)
+				continue; /* it was taken */
+			if (events[i].data.ptr == &hv->turns)
+				take_turn(hv);
+		} else if (p && p->state == PLACE_FREE) {
+			place_accept(hv, p);
+		} else if (p && p->state == PLACE_CONNECTED) {
+			place_receive(hv, p);
+		}
 	}
 }
 
@@ -316,15 +458,13 @@ static int add_processes(struct hv *hv, struct hv_event *event)
 static void add_ours(struct hv *hv, struct hv_event *event)
 {
 	struct hv_event failed = { .type = event->type, .token = event->token, .error = -ENOMEM };
-	int r = 0;
+	bool listed = event->type == HV_EVENT_LISTED;
+	int r;
 
-	if (event->error)
+	if (event->error || (!listed && event->type != HV_EVENT_PROCESS))
 		return;
 	count_all(hv);
-	if (event->type == HV_EVENT_LISTED)
-		r = add_listed(hv, event);
-	else if (event->type == HV_EVENT_PROCESS)
-		r = add_processes(hv, event);
+	r = listed ? add_listed(hv, event) : add_processes(hv, event);
 	if (r < 0) {
 		hv_event_clear(event);
 		*event = failed;
@@ -353,22 +493,37 @@ static void pager_backend_close(struct hv *hv)
 		close(hv->epoll);
 	if (hv->wake >= 0)
 		close(hv->wake);
+	if (hv->turns >= 0)
+		close(hv->turns);
 	free(hv->dir);
 	free(hv);
 }
 
+static int watch(struct hv *hv, int fd, void *ptr)
+{
+	struct epoll_event event = { .events = EPOLLIN, .data.ptr = ptr };
+
+	if (fd < 0)
+		return -errno;
+	return epoll_ctl(hv->epoll, EPOLL_CTL_ADD, fd, &event) < 0 ? -errno : 0;
+}
+
 static int open_descriptors(struct hv *hv)
 {
-	struct epoll_event watch = { .events = EPOLLIN };
-	int inner = hv->backend->fd(hv->inner);
+	int inner = hv->backend->fd(hv->inner), r;
 
 	hv->epoll = epoll_create1(EPOLL_CLOEXEC);
-	hv->wake = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
-	if (hv->epoll < 0 || hv->wake < 0 ||
-		epoll_ctl(hv->epoll, EPOLL_CTL_ADD, hv->wake, &watch) < 0 ||
-		(inner >= 0 && epoll_ctl(hv->epoll, EPOLL_CTL_ADD, inner, &watch) < 0))
+	if (hv->epoll < 0)
 		return -errno;
-	return 0;
+	hv->wake = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+	r = watch(hv, hv->wake, &hv->wake);
+	if (r < 0)
+		return r;
+	hv->turns = timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC | TFD_NONBLOCK);
+	r = watch(hv, hv->turns, &hv->turns);
+	if (r < 0)
+		return r;
+	return inner >= 0 ? watch(hv, inner, NULL) : 0;
 }
 
 static int pager_backend_open(const struct hv_params *params, struct hv **ret_hv)
@@ -382,7 +537,7 @@ static int pager_backend_open(const struct hv_params *params, struct hv **ret_hv
 	if (!hv)
 		return -ENOMEM;
 	hv->backend = params->inner;
-	hv->epoll = hv->wake = -1;
+	hv->epoll = hv->wake = hv->turns = -1;
 	hv->last = &hv->first;
 	hv->dir = strdup(params->pager);
 	r = hv->dir ? hv->backend->open(params, &hv->inner) : -ENOMEM;
@@ -441,6 +596,8 @@ static int pager_backend_next(struct hv *hv, struct hv_event *ret_event)
 {
 	int r;
 
+	if (take_own(hv, ret_event))
+		return 1;
 	look_at_sockets(hv);
 	if (take_own(hv, ret_event))
 		return 1;
@@ -458,17 +615,13 @@ static bool pager_backend_handles(const char *uri)
 const struct hv_backend *hv_pager(const struct hv_backend *inner)
 {
 	wrapped = inner;
-	wrapper = (struct hv_backend){
-		.name = inner->name,
-		.loosens = inner->loosens,
-		.granule = inner->granule,
-		.handles = pager_backend_handles,
-		.open = pager_backend_open,
-		.close = pager_backend_close,
-		.fd = pager_backend_fd,
-		.submit = pager_backend_submit,
-		.next = pager_backend_next,
-	};
+	wrapper = *inner;
+	wrapper.handles = pager_backend_handles;
+	wrapper.open = pager_backend_open;
+	wrapper.close = pager_backend_close;
+	wrapper.fd = pager_backend_fd;
+	wrapper.submit = pager_backend_submit;
+	wrapper.next = pager_backend_next;
 	return &wrapper;
 }
 
@@ -496,42 +649,65 @@ static int open_memory(const struct hv *hv, const struct place *p, int *ret_fd)
 
 static int start_pager(struct hv *hv, struct memcg_tree *tree)
 {
-	struct epoll_event watch = { .events = EPOLLIN };
 	int r = hv->pager ? 0 : pager_new(tree, THREADS, &hv->pager);
 
 	if (r == 0)
-		epoll_ctl(hv->epoll, EPOLL_CTL_ADD, pager_fd(hv->pager), &watch); /* or: it is */
+		watch(hv, pager_fd(hv->pager), NULL); /* or: it is */
+	return r;
+}
+
+/*
+ * Charged to the leaf, or to nobody where that is NULL. *ret_what, *ret_why: of a failure, for
+ * tell_changed().
+ */
+static int place_start(struct hv *hv, struct place *p, struct memcg *leaf, const char **ret_what,
+	const char **ret_why)
+{
+	int memory = -1, r = open_memory(hv, p, &memory);
+
+	if (r < 0) {
+		close(p->hello.uffd);
+		*ret_what = "refused: its memory file cannot be read: ";
+		return r;
+	}
+	r = leaf ? pager_add(hv->pager, leaf, &p->hello, memory, ret_why)
+		 : pager_serve(hv->pager, p->id, &p->hello, memory, ret_why);
+	if (*ret_why)
+		*ret_what = "refused: it sent ";
+	else if (r == -ENODEV)
+		*ret_why = "its process, or its group, is gone";
+	else if (r == -ENOSPC)
+		*ret_why = "as many microVMs as can be served are there";
 	return r;
 }
 
 static void place_bind(struct hv *hv, struct place *p, struct core *core)
 {
+	const char *what = "refused: ", *why = NULL;
+	struct memcg *leaf = NULL;
 	char uuid[HV_UUID_TEXT];
-	const char *why = "memory whose file cannot be read";
-	struct memcg *leaf;
-	int memory = -1, r;
+	int r;
 
 	hv_uuid_format(&p->uuid, uuid);
-	if (core_find(core, uuid, &p->id) < 0)
+	p->uncharged = core_find(core, uuid, &p->id) < 0;
+	if (p->uncharged && p->turns < HELLO_TURNS)
 		return; /* at a later step */
-	r = open_memory(hv, p, &memory);
-	if (r == 0)
+	if (p->uncharged)
+		p->id = UINT64_MAX - hv->nr_uncharged++;
+	r = start_pager(hv, engine_tree(core_engine(core))->root->tree);
+	if (r == 0 && !p->uncharged)
 		r = engine_page(core_engine(core), p->id, &leaf);
 	if (r == 0)
-		r = start_pager(hv, leaf->tree);
-	if (r == 0) {
-		r = pager_add(hv->pager, leaf, &p->hello, memory, &why);
-	} else {
+		r = place_start(hv, p, leaf, &what, &why);
+	else
 		close(p->hello.uffd);
-		if (memory >= 0)
-			close(memory);
-	}
-	p->state = r < 0 ? PLACE_FREE : PLACE_RUNS;
+	close(p->hello.process);
+	place_set(hv, p, r < 0 ? PLACE_FREE : PLACE_RUNS);
 	if (r < 0)
-		tell_changed(hv, p, why);
+		tell_changed(hv, p, what, why ? why : strerror(-r));
 }
 
-/* The operator put it into another group. */
+/* It has got a group, or the operator put it into another. */
 static void place_move(struct hv *hv, struct place *p, struct core *core)
 {
 	char uuid[HV_UUID_TEXT];
@@ -542,8 +718,10 @@ static void place_move(struct hv *hv, struct place *p, struct core *core)
 	if (core_find(core, uuid, &id) < 0 || id == p->id)
 		return;
 	if (engine_page(core_engine(core), id, &leaf) == 0 &&
-		pager_move(hv->pager, p->id, leaf) == 0)
+		pager_move(hv->pager, p->id, leaf) == 0) {
 		p->id = id;
+		p->uncharged = false;
+	}
 }
 
 void hv_pager_bind(struct hv *hv, struct core *core)

@@ -2,20 +2,32 @@
 /*
  * Fault threads: see pager.h. Each polls its VMs' userfaultfds and processes. It gives its stock
  * back before it blocks where that was asked for, and goes idle after a turn without a fault.
+ *
+ * A userfaultfd is shared with its VMM, which may do to it what it likes: nothing here waits for
+ * what only the VMM can bring about, and nothing takes the longer the more it asks for at once.
  */
 #include <config.h>
 
 #include "hv/pager/pager_internal.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <linux/userfaultfd.h>
+#include <sched.h>
 #include <string.h>
 #include <sys/ioctl.h>
 #include <sys/timerfd.h>
+#include <sys/uio.h>
 #include <unistd.h>
 
 /* Read in one go; a flood of one VM's must not keep the others waiting. */
 #define EVENTS_AT_ONCE 64
+/* Each of which may drop all that the VM has: pages of that together, some milliseconds. */
+#define DROPPED_AT_ONCE (UINT64_C(1) << 26)
+/* Pages that are filled of one VM before the next one's turn, when the pager ends: 1 MiB. */
+#define FILLED_AT_ONCE 256
+/* Turns in which nothing of a VM could be filled then: 10 s. */
+#define STUCK_TURNS 1000
 
 /* In linux/userfaultfd.h from 6.6 on; older kernels say EINVAL or ENOTTY. */
 struct poison {
@@ -25,9 +37,46 @@ struct poison {
 };
 #define POISON _IOWR(UFFDIO, 0x08, struct poison)
 
-enum filled { FILLED, AGAIN, LOST };
+enum filled {
+	FILLED,
+	AGAIN,	 /* a remove event is to be read first, or there is no memory now */
+	REFUSED, /* this memory cannot be filled by the page */
+};
 
-/* The page's place in vm->pages, and in the file; false: it is in no region. */
+/* --- what is known of pages --- */
+
+static bool is_set(const uint64_t *bits, uint64_t page)
+{
+	return bits[page / 64] >> page % 64 & 1;
+}
+
+static void set(uint64_t *bits, uint64_t page)
+{
+	bits[page / 64] |= UINT64_C(1) << page % 64;
+}
+
+/* From now on these are zeros; how many of them were charged. */
+static uint64_t drop(struct pager_vm *vm, uint64_t from, uint64_t to)
+{
+	uint64_t n = 0, next;
+
+	for (; from < to; from = next) {
+		uint64_t word = from / 64, mask = ~UINT64_C(0) << from % 64;
+
+		next = (word + 1) * 64;
+		if (next > to)
+			mask &= ~UINT64_C(0) >> (next - to);
+		n += (uint64_t)__builtin_popcountll(vm->charged_pages[word] & mask);
+		/* What is so already is not written: it costs no memory a second time. */
+		if (vm->charged_pages[word] & mask)
+			vm->charged_pages[word] &= ~mask;
+		if (~vm->dropped_pages[word] & mask)
+			vm->dropped_pages[word] |= mask;
+	}
+	return n;
+}
+
+/* The page's number, and its place in the file; false: it is in no region. */
 static bool find_page(
 	const struct pager_vm *vm, uint64_t address, uint64_t *ret_page, uint64_t *ret_offset)
 {
@@ -46,6 +95,17 @@ static bool find_page(
 	}
 	return false;
 }
+
+static uint64_t address_of(const struct pager_vm *vm, uint64_t page)
+{
+	size_t i = 0;
+
+	for (; page >= vm->regions[i].pages; i++)
+		page -= vm->regions[i].pages;
+	return vm->regions[i].base + page * POLICY_PAGE_SIZE;
+}
+
+/* --- pages --- */
 
 /* The thread's page becomes what the file has there. */
 static bool read_page(struct pager_thread *t, const struct pager_vm *vm, uint64_t offset)
@@ -66,43 +126,69 @@ static bool read_page(struct pager_thread *t, const struct pager_vm *vm, uint64_
 }
 
 /*
- * Fills one page and wakes who waits for it. *ret_new: it was not there before. AGAIN: a remove
- * event is to be read first; LOST: the process is gone, or this memory is not the VM's to be
- * filled.
+ * What the kernel said when one page was to be filled. One that is there already, or that is not
+ * watched any more, is the kernel's: who waits for it is woken, and sees. *ret_new: it was filled.
  */
+static enum filled outcome(struct pager_vm *vm, uint64_t address, int r, bool *ret_new)
+{
+	struct uffdio_range range = { .start = address, .len = POLICY_PAGE_SIZE };
+
+	*ret_new = r == 0;
+	if (r == 0)
+		return FILLED;
+	switch (errno) {
+	case EAGAIN:
+	case ENOMEM: /* also its own cgroup's: better late than zeros */
+		return AGAIN;
+	case EEXIST:
+	case ENOENT:
+		ioctl(vm->uffd, UFFDIO_WAKE, &range);
+		return FILLED;
+	case ESRCH: /* nobody is there to wait: its pidfd says so next */
+		return FILLED;
+	default:
+		return REFUSED;
+	}
+}
+
+static int fill_zeros(struct pager_vm *vm, uint64_t address)
+{
+	struct uffdio_zeropage zero = { .range = { .start = address, .len = POLICY_PAGE_SIZE } };
+
+	return ioctl(vm->uffd, UFFDIO_ZEROPAGE, &zero);
+}
+
+/* The file does not have it: an error for who touches it; zeros where the kernel knows no such. */
+static int fill_error(struct pager_vm *vm, uint64_t address)
+{
+	struct poison poison = { .range = { .start = address, .len = POLICY_PAGE_SIZE } };
+	int r = ioctl(vm->uffd, POISON, &poison);
+
+	if (r < 0 && (errno == EINVAL || errno == ENOTTY))
+		r = fill_zeros(vm, address);
+	vm->failed += r == 0;
+	return r;
+}
+
+/* Fills one page and wakes who waits for it. *ret_new: it was not there before. */
 static enum filled fill(
 	struct pager_thread *t, struct pager_vm *vm, uint64_t address, bool *ret_new)
 {
-	uint64_t page, offset;
-	struct uffdio_range range = { .start = address, .len = POLICY_PAGE_SIZE };
+	uint64_t page = 0, offset = 0;
 	struct uffdio_copy copy = {
 		.dst = address, .src = (uintptr_t)t->page, .len = POLICY_PAGE_SIZE
 	};
-	struct uffdio_zeropage zero = { .range = range };
-	struct poison poison = { .range = range };
-	int r;
+	enum filled filled;
 
-	*ret_new = true;
-	if (!find_page(vm, address, &page, &offset))
-		return LOST;
-	if (vm->memory < 0 || vm->pages[page] & PAGER_DROPPED) {
-		r = ioctl(vm->uffd, UFFDIO_ZEROPAGE, &zero);
-	} else if (read_page(t, vm, offset)) {
-		r = ioctl(vm->uffd, UFFDIO_COPY, &copy);
-	} else {
-		vm->failed++;
-		*ret_new = false;
-		r = ioctl(vm->uffd, POISON, &poison);
-	}
-	if (r == 0)
-		return FILLED;
+	/* What it did not tell is zeros, as it is without us. */
+	if (!find_page(vm, address, &page, &offset) || vm->memory < 0 ||
+		is_set(vm->dropped_pages, page))
+		return outcome(vm, address, fill_zeros(vm, address), ret_new);
+	if (read_page(t, vm, offset))
+		return outcome(vm, address, ioctl(vm->uffd, UFFDIO_COPY, &copy), ret_new);
+	filled = outcome(vm, address, fill_error(vm, address), ret_new);
 	*ret_new = false;
-	if (errno == EAGAIN)
-		return AGAIN;
-	if (errno != EEXIST)
-		return LOST;
-	ioctl(vm->uffd, UFFDIO_WAKE, &range);
-	return FILLED;
+	return filled;
 }
 
 static void refused_by(struct pager *pager, const struct memcg *group)
@@ -137,54 +223,31 @@ static bool charge_page(struct pager_thread *t, struct pager_vm *vm, bool over)
 	return r == 0;
 }
 
-/* What the VM has not touched yet would be zeros without us: all of it comes from the file now. */
-static void fill_rest(struct pager_thread *t, struct pager_vm *vm)
+/* Who waits for memory that was told has it from the kernel from now on. */
+static void unregister(struct pager_vm *vm)
 {
-	uint64_t at = 0;
-	bool is_new, charged;
-
-	for (size_t i = 0; i < vm->nr_regions; at += vm->regions[i++].pages) {
-		for (uint64_t p = 0; p < vm->regions[i].pages; p++) {
-			if (vm->pages[at + p])
-				continue;
-			charged = !t->pager->ends && charge_page(t, vm, true);
-			is_new = false;
-			if (fill(t, vm, vm->regions[i].base + p * POLICY_PAGE_SIZE, &is_new) !=
-				FILLED) {
-				if (charged)
-					uncharge_pages(t, vm, 1);
-				return; /* gone */
-			}
-			if (charged && is_new) {
-				vm->pages[at + p] |= PAGER_CHARGED;
-				vm->charged++;
-			} else if (charged) {
-				uncharge_pages(t, vm, 1);
-			}
-		}
-	}
-}
-
-/*
- * The VM's faults are the kernel's from now on: with the VMM's own descriptor open they would wait
- * for ever. What it was charged stays until it is gone.
- */
-static void leave(struct pager_thread *t, struct pager_vm *vm, uint64_t address)
-{
-	struct uffdio_range page = { .start = address, .len = POLICY_PAGE_SIZE };
-
-	vm->left = true;
-	if (vm->memory >= 0)
-		fill_rest(t, vm);
-	ioctl(vm->uffd, UFFDIO_UNREGISTER, &page); /* outside of what it told */
 	for (size_t i = 0; i < vm->nr_regions; i++) {
 		struct uffdio_range all = { .start = vm->regions[i].base,
 			.len = vm->regions[i].pages * POLICY_PAGE_SIZE };
 
 		ioctl(vm->uffd, UFFDIO_UNREGISTER, &all);
 	}
-	close(vm->uffd);
-	vm->uffd = -1;
+}
+
+/*
+ * Memory that cannot be filled by the page, such as huge pages: the VM's faults are the kernel's
+ * from now on. What it was charged stays until it is gone.
+ */
+static void leave(struct pager_vm *vm, uint64_t address)
+{
+	struct uffdio_range page = { .start = address, .len = POLICY_PAGE_SIZE };
+
+	vm->left = true;
+	unregister(vm);
+	ioctl(vm->uffd, UFFDIO_UNREGISTER, &page); /* outside of what it told */
+	if (vm->memory >= 0)
+		close(vm->memory);
+	vm->memory = -1;
 	vm->nr_waiting = vm->nr_doubts = 0;
 }
 
@@ -195,7 +258,7 @@ static void leave(struct pager_thread *t, struct pager_vm *vm, uint64_t address)
  */
 static void doubt(struct pager_vm *vm, uint64_t page, uint64_t address)
 {
-	if (!vm->doubtful || !(vm->pages[page] & PAGER_DROPPED))
+	if (!vm->doubtful || !is_set(vm->dropped_pages, page))
 		return;
 	vm->doubtful--;
 	if (vm->nr_doubts < PAGER_DOUBTS_MAX)
@@ -208,7 +271,7 @@ static bool make_sure(struct pager_thread *t, struct pager_vm *vm, uint64_t addr
 	uint64_t page, offset;
 	bool is_new;
 
-	if (!find_page(vm, address, &page, &offset) || !(vm->pages[page] & PAGER_CHARGED))
+	if (!find_page(vm, address, &page, &offset) || !is_set(vm->charged_pages, page))
 		return true;
 	return fill(t, vm, address, &is_new) != AGAIN;
 }
@@ -226,45 +289,62 @@ static void settle_doubts(struct pager_thread *t, struct pager_vm *vm)
 	vm->nr_doubts = left;
 }
 
+/* One of the VM's pages; charged where it was not. */
+static enum filled fill_charged(
+	struct pager_thread *t, struct pager_vm *vm, uint64_t page, uint64_t address, bool over)
+{
+	bool is_new, charged = !is_set(vm->charged_pages, page);
+	enum filled filled;
+
+	if (charged && !charge_page(t, vm, over)) {
+		if (!css_killed(&vm->leaf->css))
+			return AGAIN;
+		charged = false; /* it is being taken down: its last pages are not counted */
+	}
+	filled = fill(t, vm, address, &is_new);
+	if (is_new)
+		doubt(vm, page, address);
+	if (charged && is_new) {
+		set(vm->charged_pages, page);
+		vm->charged++;
+	} else if (charged) {
+		uncharge_pages(t, vm, 1);
+	}
+	return filled;
+}
+
 /* True: resolved, or nobody waits for it any more. */
 static bool resolve(struct pager_thread *t, struct pager_vm *vm, uint64_t address, bool over)
 {
 	uint64_t page, offset;
 	enum filled filled;
-	bool is_new, charged;
+	bool is_new;
 
-	if (!find_page(vm, address, &page, &offset)) {
-		leave(t, vm, address);
-		return true;
+	if (find_page(vm, address, &page, &offset)) {
+		filled = fill_charged(t, vm, page, address, over);
+	} else {
+		vm->left = true;
+		filled = fill(t, vm, address, &is_new);
 	}
-	charged = !(vm->pages[page] & PAGER_CHARGED);
-	if (charged && !charge_page(t, vm, over)) {
-		if (!css_killed(&vm->leaf->css))
-			return false;
-		charged = false; /* it is being taken down: its last pages are not counted */
-	}
-	filled = fill(t, vm, address, &is_new);
-	if (filled == FILLED && is_new)
-		doubt(vm, page, address);
-	if (charged && filled == FILLED && is_new) {
-		vm->pages[page] |= PAGER_CHARGED;
-		vm->charged++;
-	} else if (charged) {
-		uncharge_pages(t, vm, 1);
-	}
-	if (filled == LOST)
-		leave(t, vm, address);
+	if (filled == REFUSED)
+		leave(vm, address);
 	return filled != AGAIN;
 }
 
 static void fault(struct pager_thread *t, struct pager_vm *vm, uint64_t address)
 {
 	bool full = vm->nr_waiting == PAGER_WAITING_MAX;
+	struct uffdio_range page = { .len = POLICY_PAGE_SIZE };
 
 	vm->faults++;
 	address -= address % POLICY_PAGE_SIZE;
-	if (resolve(t, vm, address, full) || full)
+	page.start = address;
+	if (resolve(t, vm, address, full))
 		return;
+	if (full) {
+		ioctl(vm->uffd, UFFDIO_WAKE, &page); /* it faults anew */
+		return;
+	}
 	vm->waited++;
 	vm->waiting[vm->nr_waiting++] = (struct pager_wait){ .address = address };
 }
@@ -294,10 +374,7 @@ static void removed(struct pager_thread *t, struct pager_vm *vm, uint64_t start,
 		uint64_t from = pages_sub(start, r->base) / POLICY_PAGE_SIZE;
 		uint64_t to = pages_min(pages_sub(end, r->base) / POLICY_PAGE_SIZE, r->pages);
 
-		for (uint64_t p = from; p < to; p++) {
-			n += vm->pages[before + p] & PAGER_CHARGED ? 1 : 0;
-			vm->pages[before + p] = PAGER_DROPPED;
-		}
+		n += drop(vm, before + from, before + to);
 		before += r->pages;
 	}
 	vm->doubtful = PAGER_DOUBTFUL;
@@ -306,42 +383,83 @@ static void removed(struct pager_thread *t, struct pager_vm *vm, uint64_t start,
 	uncharge_pages(t, vm, n);
 }
 
+/*
+ * Never blocks, whatever the VMM does to the descriptor that it shares. Before Linux 6.10 only the
+ * flag says so: who takes it away, and reads what there is, just in between, can hang a thread.
+ */
+static ssize_t read_events(struct pager_vm *vm, struct uffd_msg *events, size_t nr)
+{
+	struct iovec iov = { .iov_base = events, .iov_len = nr * sizeof(events[0]) };
+	ssize_t size = preadv2(vm->uffd, &iov, 1, -1, RWF_NOWAIT);
+
+	if (size >= 0 || errno != EOPNOTSUPP)
+		return size;
+	fcntl(vm->uffd, F_SETFL, O_NONBLOCK);
+	return read(vm->uffd, iov.iov_base, iov.iov_len);
+}
+
+/* Nothing more is heard of it. */
+static void give_up(struct pager_vm *vm)
+{
+	leave(vm, 0);
+	close(vm->uffd);
+	vm->uffd = -1;
+}
+
+static void take_event(struct pager_thread *t, struct pager_vm *vm, const struct uffd_msg *event)
+{
+	if (event->event == UFFD_EVENT_PAGEFAULT)
+		fault(t, vm, event->arg.pagefault.address);
+	else if (event->event == UFFD_EVENT_FORK)
+		close((int)event->arg.fork.ufd); /* of the child, which has the kernel then */
+	else if (event->event == UFFD_EVENT_REMAP)
+		vm->left = true; /* what is touched there is outside of what it told */
+}
+
 /* Removes first: a page that is filled before its remove event was read would be dropped again. */
-static void take_events(struct pager_thread *t, struct pager_vm *vm)
+static void take_events(struct pager_thread *t, struct pager_vm *vm, short revents)
 {
 	struct uffd_msg events[EVENTS_AT_ONCE];
-	ssize_t size = read(vm->uffd, events, sizeof(events));
-	size_t n = size > 0 ? (size_t)size / sizeof(events[0]) : 0;
+	uint64_t most = pages_min(EVENTS_AT_ONCE, DROPPED_AT_ONCE / vm->nr_pages);
+	ssize_t size;
+	size_t n;
 
+	if (!(revents & POLLIN)) /* it would block, and tells nothing until it does not */
+		fcntl(vm->uffd, F_SETFL, O_NONBLOCK);
+	size = read_events(vm, events, most > 0 ? most : 1);
+	n = size > 0 ? (size_t)size / sizeof(events[0]) : 0;
 	if (size < 0 && errno != EAGAIN && errno != EINTR)
-		leave(t, vm, 0);
+		give_up(vm);
 	for (size_t i = 0; i < n; i++) {
 		if (events[i].event == UFFD_EVENT_REMOVE || events[i].event == UFFD_EVENT_UNMAP)
 			removed(t, vm, events[i].arg.remove.start, events[i].arg.remove.end);
 	}
-	for (size_t i = 0; i < n && vm->uffd >= 0; i++) {
-		if (events[i].event == UFFD_EVENT_PAGEFAULT)
-			fault(t, vm, events[i].arg.pagefault.address);
-		else if (events[i].event == UFFD_EVENT_FORK || events[i].event == UFFD_EVENT_REMAP)
-			leave(t, vm, 0); /* a VMM does neither with its guest's memory */
-	}
+	for (size_t i = 0; i < n; i++)
+		take_event(t, vm, &events[i]);
 }
 
-/* Its memory is gone, or the pager ends. Nothing of it is touched here afterwards. */
-static void end(struct pager_thread *t, struct pager_vm *vm)
+/* Nobody is charged for it any more. */
+static void let_go(struct pager_thread *t, struct pager_vm *vm)
 {
-	uint64_t charged = vm->charged;
-
-	if (vm->uffd >= 0)
-		leave(t, vm, 0);
-	uncharge_pages(t, vm, charged);
+	uncharge_pages(t, vm, vm->charged);
 	vm->charged = 0;
 	if (vm->leaf)
 		css_put(&vm->leaf->css);
+	vm->leaf = NULL;
+}
+
+/* The planner's, when it is done: nothing of it is touched here afterwards. */
+static void end(struct pager_vm *vm)
+{
+	if (vm->uffd >= 0)
+		close(vm->uffd);
+	vm->uffd = -1;
 	vm->gone = true;
 }
 
-/* Uncharged there, charged here. Of the new group there is a reference, of the old there was one.
+/*
+ * Uncharged there, where it was charged to one, and charged here. Of the new group there is a
+ * reference, of the old there was one.
  */
 static void move(struct pager_thread *t, struct pager_vm *vm)
 {
@@ -351,15 +469,14 @@ static void move(struct pager_thread *t, struct pager_vm *vm)
 	if (!to)
 		return;
 	uncharge_pages(t, vm, charged);
-	css_put(&vm->leaf->css);
+	if (vm->leaf)
+		css_put(&vm->leaf->css);
 	vm->leaf = to;
 	if (charged == 0 || charge_try(t->stock, to, charged, &refused) == 0 ||
 		charge_over(to, charged) == 0)
 		return;
 	/* That group is gone already: nobody is charged for what it has. */
-	for (uint64_t at = 0, i = 0; i < vm->nr_regions; at += vm->regions[i++].pages)
-		for (uint64_t p = 0; p < vm->regions[i].pages; p++)
-			vm->pages[at + p] &= (uint8_t)~PAGER_CHARGED;
+	memset(vm->charged_pages, 0, (vm->nr_pages + 63) / 64 * sizeof(vm->charged_pages[0]));
 	vm->charged = 0;
 }
 
@@ -393,7 +510,8 @@ static bool serve(struct pager_thread *t, bool turn, bool *ret_waits, bool *ret_
 	for (size_t i = PAGER_POLLS_OWN; (vm = *at); i += 2) {
 		if (gone(&t->polls[i + 1])) {
 			*at = vm->next_of_thread;
-			end(t, vm);
+			let_go(t, vm);
+			end(vm);
 			any = true;
 			continue;
 		}
@@ -402,7 +520,7 @@ static bool serve(struct pager_thread *t, bool turn, bool *ret_waits, bool *ret_
 			any = true; /* its stock is idle again later */
 		}
 		if (vm->uffd >= 0 && t->polls[i].revents) {
-			take_events(t, vm);
+			take_events(t, vm, t->polls[i].revents);
 			any = true;
 		}
 		if (turn && vm->nr_waiting)
@@ -444,6 +562,89 @@ static void set_turns(struct pager_thread *t, bool on)
 	timerfd_settime(t->turns, 0, &spec, NULL); /* fails for no valid time */
 }
 
+/* --- the pager ends --- */
+
+/*
+ * What the VM has not touched yet would be zeros without us: it comes from the file now, a portion
+ * at a time. True: all of it is there.
+ */
+static bool fill_some(struct pager_thread *t, struct pager_vm *vm)
+{
+	bool is_new;
+
+	for (size_t n = 0; vm->memory >= 0 && vm->filled < vm->nr_pages; vm->filled++) {
+		if (is_set(vm->charged_pages, vm->filled) || is_set(vm->dropped_pages, vm->filled))
+			continue;
+		if (n++ == FILLED_AT_ONCE)
+			return false;
+		/* REFUSED: the kernel's, whatever we do. */
+		if (fill(t, vm, address_of(vm, vm->filled), &is_new) == AGAIN)
+			return false;
+	}
+	return true;
+}
+
+/* A thread of the VMM that drops pages waits until its event was read: nobody else would. */
+static bool drops(struct pager_vm *vm)
+{
+	struct uffdio_zeropage none = { 0 };
+
+	return ioctl(vm->uffd, UFFDIO_ZEROPAGE, &none) < 0 && errno == EAGAIN;
+}
+
+/* True: the VM can do without us; with the VMM's own descriptor open its faults would wait. */
+static bool finish(struct pager_thread *t, struct pager_vm *vm, short revents, bool turn)
+{
+	uint64_t before = vm->filled;
+
+	if (revents)
+		take_events(t, vm, revents);
+	retry(t, vm);
+	if (fill_some(t, vm) && vm->nr_waiting == 0) {
+		unregister(vm);
+		if (!drops(vm))
+			return true;
+	}
+	if (vm->filled != before)
+		vm->stuck = 0;
+	else
+		vm->stuck += turn;
+	/* Then what it lacks it goes on waiting for: zeros would be worse. */
+	return vm->stuck >= STUCK_TURNS;
+}
+
+/* All VMs in portions, and their faults meanwhile. */
+static void finish_some(struct pager_thread *t, bool turn)
+{
+	struct pager_vm **at = &t->vms, *vm;
+
+	for (size_t i = PAGER_POLLS_OWN; (vm = *at); i += 2) {
+		if (!gone(&t->polls[i + 1]) && vm->uffd >= 0 &&
+			!finish(t, vm, t->polls[i].revents, turn)) {
+			at = &vm->next_of_thread;
+			continue;
+		}
+		*at = vm->next_of_thread;
+		end(vm);
+	}
+}
+
+/* Without a pause: where a balloon is at work, the moments in which a page can be filled are short.
+ */
+static void finish_all(struct pager_thread *t)
+{
+	take_arriving(t);
+	for (struct pager_vm *vm = t->vms; vm; vm = vm->next_of_thread)
+		let_go(t, vm);
+	charge_stock_idle(t->stock);
+	set_turns(t, true);
+	while (t->vms) {
+		if (poll(t->polls, list_polls(t), 0) >= 0)
+			finish_some(t, take_count(&t->polls[1]));
+		sched_yield();
+	}
+}
+
 void *pager_thread_main(void *arg)
 {
 	struct pager_thread *t = arg;
@@ -471,8 +672,6 @@ void *pager_thread_main(void *arg)
 		}
 		any &= !turn; /* a whole turn without a fault */
 	}
-	for (take_arriving(t); t->vms; t->vms = t->vms->next_of_thread)
-		end(t, t->vms);
-	charge_stock_idle(t->stock);
+	finish_all(t);
 	return NULL;
 }

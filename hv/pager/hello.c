@@ -6,10 +6,16 @@
 #include <fcntl.h>
 #include <string.h>
 #include <sys/socket.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #include "common/json.h"
 #include "hv/pager/pager.h"
+
+/* In asm/socket.h from Linux 6.5 on. */
+#ifndef SO_PEERPIDFD
+#define SO_PEERPIDFD 77
+#endif
 
 /* Descriptors that are taken, to be closed if they are too many. */
 #define DESCRIPTORS_MAX 8
@@ -125,6 +131,25 @@ static int take_descriptors(struct msghdr *msg, size_t *ret_nr)
 	return first;
 }
 
+/* Who connected, and not who has its number by now; older kernels tell the number alone. */
+static int peer_process(int socket, struct pager_hello *hello, const char **ret_why)
+{
+	struct ucred peer = { 0 };
+	socklen_t length = sizeof(peer);
+	int fd = -1;
+
+	if (getsockopt(socket, SOL_SOCKET, SO_PEERCRED, &peer, &length) < 0 || peer.pid <= 0)
+		return refuse(ret_why, "a process that cannot be seen");
+	length = sizeof(fd);
+	if (getsockopt(socket, SOL_SOCKET, SO_PEERPIDFD, &fd, &length) < 0)
+		fd = errno == ENOPROTOOPT ? (int)syscall(SYS_pidfd_open, peer.pid, 0) : -1;
+	if (fd < 0)
+		return refuse(ret_why, "a process that is gone");
+	hello->pid = peer.pid;
+	hello->process = fd;
+	return 0;
+}
+
 int pager_receive(int socket, struct pager_hello *ret_hello, const char **ret_why)
 {
 	_Alignas(struct cmsghdr) char control[CMSG_SPACE(DESCRIPTORS_MAX * sizeof(int))];
@@ -135,8 +160,6 @@ int pager_receive(int socket, struct pager_hello *ret_hello, const char **ret_wh
 		.msg_control = control,
 		.msg_controllen = sizeof(control) };
 	struct pager_hello hello = { 0 };
-	struct ucred peer = { 0 };
-	socklen_t length = sizeof(peer);
 	size_t nr;
 	ssize_t n = recvmsg(socket, &msg, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
 	int r = 0;
@@ -146,16 +169,15 @@ int pager_receive(int socket, struct pager_hello *ret_hello, const char **ret_wh
 	hello.uffd = take_descriptors(&msg, &nr);
 	if (nr != 1 || msg.msg_flags & MSG_CTRUNC)
 		r = refuse(ret_why, "not one descriptor");
-	else if (getsockopt(socket, SOL_SOCKET, SO_PEERCRED, &peer, &length) < 0 || peer.pid <= 0)
-		r = refuse(ret_why, "a process that cannot be seen");
 	if (r == 0)
 		r = pager_parse(text, (size_t)n, hello.regions, &hello.nr_regions, ret_why);
+	if (r == 0)
+		r = peer_process(socket, &hello, ret_why);
 	if (r < 0) {
 		if (hello.uffd >= 0)
 			close(hello.uffd);
 		return r;
 	}
-	hello.pid = peer.pid;
 	*ret_hello = hello;
 	return 0;
 }

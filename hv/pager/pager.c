@@ -5,6 +5,7 @@
 #include "hv/pager/pager_internal.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <linux/userfaultfd.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -12,7 +13,6 @@
 #include <sys/eventfd.h>
 #include <sys/ioctl.h>
 #include <sys/stat.h>
-#include <sys/syscall.h>
 #include <sys/timerfd.h>
 #include <unistd.h>
 
@@ -93,7 +93,8 @@ static void vm_free(struct pager_vm *vm)
 	close_fd(&vm->uffd);
 	close_fd(&vm->memory);
 	close_fd(&vm->process);
-	free(vm->pages);
+	free(vm->charged_pages);
+	free(vm->dropped_pages);
 	free(vm);
 }
 
@@ -142,11 +143,13 @@ static int check_memory(const struct pager_hello *hello, int memory, const char 
 }
 
 /*
- * Whether it is a userfaultfd, whose handshake its owner has had: it says EINVAL to an empty range.
- * Any other file says ENOTTY, or does something that nobody asked for; the name tells.
+ * Whether it is a userfaultfd, whose handshake its owner has had, and whose reads do not block: it
+ * says EINVAL to an empty range, and nothing to poll(). Any other file says ENOTTY, or does
+ * something that nobody asked for; the name tells.
  */
 static int check_uffd(int uffd, const char **ret_why)
 {
+	struct pollfd waits = { .fd = uffd, .events = POLLIN };
 	struct uffdio_range range = { 0 };
 	char path[64], name[64] = "";
 
@@ -157,12 +160,26 @@ static int check_uffd(int uffd, const char **ret_why)
 		*ret_why = "a descriptor that is no userfaultfd";
 		return -EINVAL;
 	}
+	if (poll(&waits, 1, 0) < 0 || waits.revents & ~POLLIN) {
+		*ret_why = "a userfaultfd that blocks (without O_NONBLOCK), or had no UFFDIO_API";
+		return -EINVAL;
+	}
 	return 0;
+}
+
+static int vm_watch(struct pager_vm *vm, const struct pager_hello *hello)
+{
+	struct pollfd process = { .events = POLLIN };
+
+	vm->process = process.fd = fcntl(hello->process, F_DUPFD_CLOEXEC, 0);
+	if (vm->process < 0)
+		return -errno;
+	return poll(&process, 1, 0) == 0 ? 0 : -ENODEV;
 }
 
 static int vm_new(struct pager_vm *vm, const struct pager_hello *hello, const char **ret_why)
 {
-	uint64_t pages = 0;
+	size_t words;
 	int r = check_uffd(vm->uffd, ret_why);
 
 	if (r == 0)
@@ -170,49 +187,30 @@ static int vm_new(struct pager_vm *vm, const struct pager_hello *hello, const ch
 	if (r < 0)
 		return r;
 	for (size_t i = 0; i < hello->nr_regions; i++)
-		pages += hello->regions[i].pages;
-	if (!pages) {
+		vm->nr_pages += hello->regions[i].pages;
+	if (!vm->nr_pages) {
 		*ret_why = "no memory in its layout";
 		return -EINVAL;
 	}
 	memcpy(vm->regions, hello->regions, sizeof(vm->regions));
 	vm->nr_regions = hello->nr_regions;
-	vm->pages = calloc(pages, 1);
-	if (!vm->pages)
+	words = (vm->nr_pages + 63) / 64;
+	vm->charged_pages = calloc(words, sizeof(vm->charged_pages[0]));
+	vm->dropped_pages = calloc(words, sizeof(vm->dropped_pages[0]));
+	if (!vm->charged_pages || !vm->dropped_pages)
 		return -ENOMEM;
-	vm->process = (int)syscall(SYS_pidfd_open, hello->pid, 0);
-	if (vm->process < 0)
-		return errno == ESRCH ? -ENODEV : -errno;
-	return 0;
+	return vm_watch(vm, hello);
 }
 
-int pager_add(struct pager *pager, struct memcg *leaf, const struct pager_hello *hello, int memory,
-	const char **ret_why)
+/* To the thread that has fewest. */
+static void vm_give(struct pager *pager, struct pager_vm *vm)
 {
 	struct pager_thread *t = &pager->threads[0];
-	struct pager_vm *vm = calloc(1, sizeof(*vm)), *head;
-	int uffd = hello->uffd, r = vm ? 0 : -ENOMEM;
+	struct pager_vm *head;
 
-	if (vm) {
-		vm->uffd = uffd;
-		vm->memory = memory;
-		vm->process = -1;
-		r = pager->nr_vms == PAGER_VMS_MAX ? -ENOSPC : vm_new(vm, hello, ret_why);
-	} else {
-		close_fd(&uffd);
-		close_fd(&memory);
-	}
-	if (r == 0 && leaf && !css_tryget(&leaf->css))
-		r = -ENODEV;
-	if (r < 0) {
-		vm_free(vm);
-		return r;
-	}
 	for (size_t i = 1; i < pager->nr_threads; i++)
 		if (pager->threads[i].nr_vms < t->nr_vms)
 			t = &pager->threads[i];
-	vm->leaf = leaf;
-	vm->id = leaf ? leaf->id : 0;
 	vm->thread = t;
 	vm->next = pager->vms;
 	pager->vms = vm;
@@ -223,7 +221,45 @@ int pager_add(struct pager *pager, struct memcg *leaf, const struct pager_hello 
 		vm->next_of_thread = head;
 	} while (!atomic_compare_exchange_strong(&t->arriving, &head, vm));
 	wake(t->wake);
+}
+
+static int add(struct pager *pager, struct memcg *leaf, uint64_t id,
+	const struct pager_hello *hello, int memory, const char **ret_why)
+{
+	struct pager_vm *vm = calloc(1, sizeof(*vm));
+	int uffd = hello->uffd, r;
+
+	if (!vm) {
+		close_fd(&uffd);
+		close_fd(&memory);
+		return -ENOMEM;
+	}
+	vm->uffd = uffd;
+	vm->memory = memory;
+	vm->process = -1;
+	r = pager->nr_vms == PAGER_VMS_MAX ? -ENOSPC : vm_new(vm, hello, ret_why);
+	if (r == 0 && leaf && !css_tryget(&leaf->css))
+		r = -ENODEV;
+	if (r < 0) {
+		vm_free(vm);
+		return r;
+	}
+	vm->leaf = leaf;
+	vm->id = id;
+	vm_give(pager, vm);
 	return 0;
+}
+
+int pager_add(struct pager *pager, struct memcg *leaf, const struct pager_hello *hello, int memory,
+	const char **ret_why)
+{
+	return add(pager, leaf, leaf ? leaf->id : 0, hello, memory, ret_why);
+}
+
+int pager_serve(struct pager *pager, uint64_t id, const struct pager_hello *hello, int memory,
+	const char **ret_why)
+{
+	return add(pager, NULL, id, hello, memory, ret_why);
 }
 
 static struct pager_vm **find(struct pager *pager, uint64_t id)

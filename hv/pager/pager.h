@@ -66,8 +66,9 @@ int pager_parse(const char *text, size_t size, struct pager_region *ret_regions,
 
 /* What came on a socket. */
 struct pager_hello {
-	int uffd;  /* the caller's */
-	pid_t pid; /* of the VMM */
+	int uffd;    /* the caller's */
+	int process; /* the VMM's pidfd: the caller's */
+	pid_t pid;
 	struct pager_region regions[PAGER_REGIONS_MAX];
 	size_t nr_regions;
 };
@@ -82,8 +83,12 @@ struct pager;
 
 /* Starts nr threads, each with a stock of the tree's. -EINVAL, -ENOMEM, -EEXIST: has stocks. */
 int pager_new(struct memcg_tree *tree, size_t nr, struct pager **ret_pager);
-/* Ends the threads. VMs that still run have their faults from the kernel then; they are uncharged
- * here, as nobody can charge them any more. Takes NULL. */
+/*
+ * Ends the threads. VMs that still run get all of their memory from their files first, which may
+ * take minutes, and have their faults from the kernel then. They are uncharged here, as nobody can
+ * charge them any more. Of one that cannot be filled for 10 s, as its cgroup has no room or it
+ * drops pages without an end, what it lacks stays away. Takes NULL.
+ */
 void pager_free(struct pager *pager);
 
 /* Becomes readable when there is something for pager_take(). */
@@ -93,10 +98,18 @@ int pager_fd(const struct pager *pager);
  * From now on the leaf is charged for that VM; NULL: nobody is, to compare with. memory: its file,
  * -1: zeros only. Takes over uffd and memory, and takes a reference to the leaf. Not charged: pages
  * that are there already, as the VMM hands over memory that is empty. -EINVAL with *ret_why: the
- * file is too small, or uffd is no userfaultfd; -ENOSPC; -ENODEV: the group is killed, or the
- * process gone; -ENOMEM. After a failure both descriptors are closed.
+ * file is too small, or uffd is no userfaultfd, or one that blocks; -ENOSPC; -ENODEV: the group is
+ * killed, or the process gone; -ENOMEM. After a failure both descriptors are closed. The process's
+ * stays the caller's.
  */
 int pager_add(struct pager *pager, struct memcg *leaf, const struct pager_hello *hello, int memory,
+	const char **ret_why);
+
+/*
+ * The same, charged to nobody until it is moved to a group. id: what it is called until then, no
+ * group's and no other's.
+ */
+int pager_serve(struct pager *pager, uint64_t id, const struct pager_hello *hello, int memory,
 	const char **ret_why);
 
 /*
@@ -113,7 +126,9 @@ struct pager_counts {
 	uint64_t over;	 /* pages that were charged over a max */
 	uint64_t failed; /* pages that the file could not fill: an error for who touches them */
 	bool gone;	 /* the process is gone and all is uncharged */
-	bool left;	 /* it sent what cannot be served, and has its faults from the kernel */
+	/* It has memory that it did not tell, which is zeros and not charged, or some that cannot
+	 * be filled by the page: its faults are the kernel's then. */
+	bool left;
 };
 
 /* By the leaf's id. -ENOENT. One that is gone is forgotten with this call. */

@@ -11,12 +11,6 @@
 /* Polled before those of the VMs. */
 #define PAGER_POLLS_OWN 2
 
-/* What is known of a page. */
-enum pager_page {
-	PAGER_CHARGED = 1,
-	PAGER_DROPPED = 2, /* what the file has is no longer what it was: zeros */
-};
-
 struct pager_wait {
 	uint64_t address; /* of the page, in the VMM */
 	unsigned int turns;
@@ -31,13 +25,18 @@ struct pager_vm {
 	int uffd, memory, process; /* process: a pidfd; -1 where closed */
 	struct pager_region regions[PAGER_REGIONS_MAX];
 	size_t nr_regions;
-	uint8_t *pages; /* enum pager_page, of all regions one after the other */
+	/* A bit for each page, of all regions one after the other. Dropped: what the file has is no
+	 * longer what it was, zeros. */
+	uint64_t nr_pages, *charged_pages, *dropped_pages;
 	struct pager_wait waiting[PAGER_WAITING_MAX];
 	size_t nr_waiting;
 	/* Filled right after pages were dropped: these may have gone with them. */
 	struct pager_wait doubts[PAGER_DOUBTS_MAX];
 	size_t nr_doubts;
 	unsigned int doubtful; /* fills that still may be such */
+	/* When the pager ends: pages that were looked at, and turns without any. */
+	uint64_t filled;
+	unsigned int stuck;
 
 	/* Written by its thread, read by the planner. */
 	_Atomic uint64_t charged, faults, removed, waited, over, failed;
@@ -68,7 +67,7 @@ struct pager {
 	_Atomic bool ends;
 };
 
-/* A fault thread's main, until pager->ends; all of its VMs are uncharged then. */
+/* A fault thread's main, until pager->ends; its VMs are uncharged then, and have all they need. */
 void *pager_thread_main(void *arg);
 
 #endif

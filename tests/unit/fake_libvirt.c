@@ -1036,6 +1036,7 @@ const struct libvirt_calls fake_calls = {
 		.pressure = 2500,
 		.qga_pause = 5000,
 		.qga_read = 2000,
+		.qga_slow = 60000000,
 		.qga_fresh = 3600000000 },
 	.event_register_default_impl = register_default_impl,
 	.event_run_default_impl = run_default_impl,

@@ -234,6 +234,51 @@ START_TEST(agent_that_hangs_up_fails_what_it_was_asked_and_is_greeted_again)
 }
 END_TEST
 
+START_TEST(agent_that_takes_nothing_more_is_told_so_and_asked_again_when_it_is_back)
+{
+	ck_assert_int_eq(shutdown(bad.fd, SHUT_RD), 0);
+	ck_assert_int_eq(answer_to(submit(HV_RECLAIM, &bad, 10000)).error, -EAGAIN);
+	while (strcmp(bad.agent.fault, "reads nothing"))
+		take_one();
+	while (bad.agent.connected)
+		take_one();
+	close(bad.fd);
+	greet(&bad);
+	ck_assert_int_eq(answer_to(submit(HV_RECLAIM, &bad, 1)).error, -ETIMEDOUT);
+}
+END_TEST
+
+static char *remote_uri(virConnectPtr conn)
+{
+	return strdup("qemu+ssh://root@other/system");
+}
+
+/* The path is of that host: here something else may listen. */
+START_TEST(nobody_is_greeted_here_for_a_vm_of_another_host)
+{
+	static char folder[SCRATCH_PATH];
+	static struct libvirt_calls calls;
+	struct hv_params params = { .uri = "qemu+ssh://root@other/system", .proc = folder };
+	struct pollfd fd;
+
+	calls = fake_calls;
+	calls.connect_get_uri = remote_uri;
+	scratch_new(folder);
+	fake_reset();
+	add(&good, "good", folder);
+	bad.fd = bad.listener = -1;
+	token = 0;
+	memset(answers, 0, sizeof(answers));
+	ck_assert_int_eq(hv_libvirt_open_with(&calls, &params, &hv), 0);
+	while (take_one() != HV_EVENT_UP)
+		;
+	ck_assert_int_eq(answer_to(submit(HV_INFO, &good, 0)).error, 0);
+	fd = (struct pollfd){ .fd = good.listener, .events = POLLIN };
+	ck_assert_int_eq(poll(&fd, 1, 200), 0); /* two of its rounds */
+	teardown();
+}
+END_TEST
+
 int main(void)
 {
 	Suite *suite = suite_create("agents");
@@ -247,6 +292,11 @@ int main(void)
 	tcase_add_test(tc, answer_that_was_given_for_another_request_is_a_fault_and_not_taken);
 	tcase_add_test(tc, noise_is_read_at_its_rate_and_another_answers_meanwhile);
 	tcase_add_test(tc, agent_that_hangs_up_fails_what_it_was_asked_and_is_greeted_again);
+	tcase_add_test(
+		tc, agent_that_takes_nothing_more_is_told_so_and_asked_again_when_it_is_back);
+	suite_add_tcase(suite, tc);
+	tc = tcase_create("remote");
+	tcase_add_test(tc, nobody_is_greeted_here_for_a_vm_of_another_host);
 	suite_add_tcase(suite, tc);
 	return suite_run(suite);
 }

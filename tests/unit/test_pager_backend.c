@@ -12,14 +12,18 @@
 #include "tests/unit/suite.h"
 
 #include <check.h>
+#include <errno.h>
 #include <fcntl.h>
 #include <linux/userfaultfd.h>
+#include <poll.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/eventfd.h>
 #include <sys/ioctl.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
@@ -38,6 +42,7 @@
 
 static struct hv_event out[OUT_MAX];
 static size_t nr_out;
+static int none_event = -1; /* tells nothing: next() is called all the same */
 
 static bool none_handles(const char *uri)
 {
@@ -61,7 +66,7 @@ static void none_close(struct hv *hv)
 static int none_fd(struct hv *hv)
 {
 	(void)hv;
-	return -1;
+	return none_event;
 }
 
 static int none_submit(struct hv *hv, const struct hv_call *call)
@@ -106,7 +111,7 @@ static struct hv *hv;
 static struct core *core;
 static uint64_t now;
 static char dir[SCRATCH_PATH], path[128], told[300];
-static unsigned int warnings;
+static unsigned int warnings, nr_told;
 
 static void log_line(void *ctx, const struct core_line *line)
 {
@@ -122,8 +127,10 @@ static void step(void)
 	size_t nr;
 
 	while (backend->next(hv, &event) == 1) {
-		if (event.message)
+		if (event.message) {
 			snprintf(told, sizeof(told), "%s", event.message);
+			nr_told++;
+		}
 		core_event(core, now, &event);
 		hv_event_clear(&event);
 	}
@@ -216,7 +223,8 @@ static void setup(void)
 	config.rules = &rule;
 	config.nr_rules = 1;
 	config.log = log_line;
-	warnings = 0;
+	warnings = nr_told = 0;
+	none_event = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
 	backend = hv_pager(&none);
 	now = 1000000;
 	told[0] = 0;
@@ -228,6 +236,7 @@ static void teardown(void)
 {
 	backend->close(hv);
 	core_free(core);
+	close(none_event);
 	unlink(path);
 	snprintf(path, sizeof(path), "%s/web1.sock", dir);
 	unlink(path);
@@ -423,6 +432,203 @@ START_TEST(nonsense_is_refused_in_words_and_no_vm)
 }
 END_TEST
 
+static void await_told(const char *what)
+{
+	for (int i = 0; !strstr(told, what); i++) {
+		ck_assert_msg(i < STEPS_MAX, "%s", told);
+		step();
+	}
+}
+
+/* Nothing is to be looked at: the daemon sleeps. */
+static void await_rest(void)
+{
+	struct pollfd fd = { .fd = backend->fd(hv), .events = POLLIN };
+
+	for (int i = 0; poll(&fd, 1, 0) != 0; i++) {
+		ck_assert_int_lt(i, STEPS_MAX);
+		step();
+	}
+}
+
+static int connect_once_more(void)
+{
+	struct sockaddr_un address = { .sun_family = AF_UNIX };
+	int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+
+	snprintf(address.sun_path, sizeof(address.sun_path), "%s/web1.sock", dir);
+	ck_assert_int_eq(connect(fd, (struct sockaddr *)&address, sizeof(address)), 0);
+	return fd;
+}
+
+START_TEST(second_vmm_of_a_name_waits_and_keeps_nobody_busy)
+{
+	pid_t pid = vmm_new(NULL);
+	int fd;
+
+	obey(10);
+	fd = connect_once_more();
+	await_rest();
+	vmm_end(pid);
+	await_gone("web1");
+	/* Now it is its turn: and gone, it is refused. */
+	close(fd);
+	await_told("refused: it sent not one descriptor");
+}
+END_TEST
+
+START_TEST(vmm_that_cannot_be_taken_for_want_of_descriptors_keeps_nobody_busy_and_is_taken_later)
+{
+	struct rlimit limit, none_left;
+	int first_free;
+	pid_t pid;
+
+	ck_assert_int_eq(getrlimit(RLIMIT_NOFILE, &limit), 0);
+	step();
+	none_left = limit;
+	pid = vmm_new(NULL);
+	first_free = dup(0);
+	close(first_free);
+	none_left.rlim_cur = (rlim_t)first_free;
+	ck_assert_int_eq(setrlimit(RLIMIT_NOFILE, &none_left), 0);
+	await_told("web1: who connects cannot be taken: Too many open files");
+	await_rest();
+	ck_assert_uint_eq(nr_told, 1);
+	ck_assert_int_eq(setrlimit(RLIMIT_NOFILE, &limit), 0);
+	obey(10);
+	vmm_end(pid);
+}
+END_TEST
+
+static void make_file(const char *name)
+{
+	char file[SCRATCH_PATH + 256];
+	int fd;
+
+	snprintf(file, sizeof(file), "%s/%s", dir, name);
+	fd = open(file, O_WRONLY | O_CREAT | O_CLOEXEC, 0600);
+	ck_assert_int_ge(fd, 0);
+	close(fd);
+}
+
+static void remove_file(const char *name)
+{
+	char file[SCRATCH_PATH + 256];
+
+	snprintf(file, sizeof(file), "%s/%s", dir, name);
+	ck_assert_int_eq(unlink(file), 0);
+}
+
+static void await_file(const char *name, bool there)
+{
+	char file[SCRATCH_PATH + 256];
+
+	snprintf(file, sizeof(file), "%s/%s", dir, name);
+	for (int i = 0; (access(file, F_OK) == 0) != there; i++) {
+		ck_assert_int_lt(i, STEPS_MAX);
+		step();
+	}
+}
+
+START_TEST(name_whose_file_is_gone_makes_room_for_another)
+{
+	pid_t pid = vmm_new(NULL);
+
+	make_file("old.mem");
+	await_file("old.sock", true);
+	obey(10);
+	remove_file("old.mem");
+	remove_file("web1.mem");
+	await_file("old.sock", false);
+	/* One that runs has its name as long as it runs. */
+	await_usage("web1", 10);
+	await_file("web1.sock", true);
+	vmm_end(pid);
+	await_file("web1.sock", false);
+}
+END_TEST
+
+START_TEST(socket_that_cannot_be_made_is_told_once)
+{
+	char name[120];
+
+	memset(name, 'n', sizeof(name));
+	strcpy(name + sizeof(name) - 5, ".mem");
+	make_file(name);
+	await_told("nnn: no socket: File name too long");
+	for (int i = 0; i < 200; i++) /* of which each fiftieth lists */
+		step();
+	ck_assert_uint_eq(nr_told, 1);
+	remove_file(name);
+}
+END_TEST
+
+START_TEST(memory_file_that_cannot_be_opened_is_told_for_what_it_is)
+{
+	pid_t pid;
+
+	ck_assert_int_eq(unlink(path), 0);
+	ck_assert_int_eq(symlink("web1.mem", path), 0);
+	pid = vmm_new(NULL);
+	await_told("web1: refused: its memory file cannot be read: Too many levels");
+	vmm_end(pid);
+}
+END_TEST
+
+START_TEST(vmm_that_is_gone_before_it_is_served_is_told_for_what_it_is)
+{
+	pid_t pid = vmm_new(NULL);
+	struct pollfd obeyed = { .fd = answers[0], .events = POLLIN };
+	int nothing = 0;
+
+	/* Once it obeys, it has sent its message. */
+	ck_assert_int_eq(write(orders[1], &nothing, sizeof(nothing)), sizeof(nothing));
+	ck_assert_int_eq(poll(&obeyed, 1, -1), 1);
+	vmm_end(pid);
+	await_told("web1: refused: ");
+	ck_assert_ptr_nonnull(strstr(told, " gone"));
+}
+END_TEST
+
+START_TEST(while_the_hypervisor_is_away_microvms_run_uncharged_and_are_charged_when_it_is_back)
+{
+	pid_t pid;
+	uint64_t id;
+
+	step();
+	out[nr_out++] = (struct hv_event){ .type = HV_EVENT_DOWN };
+	step();
+	pid = vmm_new(NULL);
+	obey(10);
+	ck_assert_int_lt(core_find(core, "web1", &id), 0);
+	ck_assert_uint_eq(page_counter_read(&engine_tree(core_engine(core))->root->memory), 0);
+	/* The name is free again when it is gone, also now. */
+	vmm_end(pid);
+	pid = vmm_new(NULL);
+	obey(201);
+	out[nr_out++] = (struct hv_event){ .type = HV_EVENT_UP };
+	await_usage("web1", 201);
+	ck_assert_uint_eq(charged_to("web1"), 201);
+	obey(-11);
+	await_usage("web1", 190);
+	vmm_end(pid);
+	await_gone("web1");
+}
+END_TEST
+
+START_TEST(what_the_hypervisor_is_like_stays_so)
+{
+	struct hv_backend inner = none;
+
+	inner.silent = inner.host_apart = inner.loosens = true;
+	ck_assert(hv_pager(&inner)->silent);
+	ck_assert(hv_pager(&inner)->host_apart);
+	ck_assert(hv_pager(&inner)->loosens);
+	ck_assert_uint_eq(hv_pager(&inner)->granule, none.granule);
+	hv_pager(&none);
+}
+END_TEST
+
 int main(void)
 {
 	Suite *suite = suite_create("pager_backend");
@@ -442,6 +648,16 @@ int main(void)
 	tcase_add_test(tc, its_max_holds_to_the_page_and_what_is_over_is_let_through_and_shown);
 	tcase_add_test(tc, put_into_another_group_it_is_charged_there_and_its_max_holds);
 	tcase_add_test(tc, nonsense_is_refused_in_words_and_no_vm);
+	tcase_add_test(tc, second_vmm_of_a_name_waits_and_keeps_nobody_busy);
+	tcase_add_test(tc,
+		vmm_that_cannot_be_taken_for_want_of_descriptors_keeps_nobody_busy_and_is_taken_later);
+	tcase_add_test(tc, name_whose_file_is_gone_makes_room_for_another);
+	tcase_add_test(tc, socket_that_cannot_be_made_is_told_once);
+	tcase_add_test(tc, memory_file_that_cannot_be_opened_is_told_for_what_it_is);
+	tcase_add_test(tc, vmm_that_is_gone_before_it_is_served_is_told_for_what_it_is);
+	tcase_add_test(tc,
+		while_the_hypervisor_is_away_microvms_run_uncharged_and_are_charged_when_it_is_back);
+	tcase_add_test(tc, what_the_hypervisor_is_like_stays_so);
 	suite_add_tcase(suite, tc);
 	return suite_run(suite);
 }

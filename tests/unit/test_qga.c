@@ -193,10 +193,30 @@ static const char *answer_to_command(const char *command, int *ret_code)
 	return "{\"return\":{}}";
 }
 
+/* Of web: how long it takes for a command, and who asked. */
+static long takes_ns;
+static pthread_t askers[2];
+static _Atomic unsigned int nr_askers, nr_asked;
+
+static void be_slow(void)
+{
+	pthread_t self = pthread_self();
+	bool known = false;
+
+	nanosleep(&(struct timespec){ .tv_nsec = takes_ns }, NULL);
+	for (unsigned int i = 0; i < nr_askers; i++)
+		known |= pthread_equal(askers[i], self) != 0;
+	if (!known) /* there are two */
+		askers[nr_askers++] = self;
+	nr_asked++;
+}
+
 static const char *agent(struct fake_domain *dom, const char *command, int *ret_code)
 {
 	const char *answer;
 
+	if (dom == web && takes_ns)
+		be_slow();
 	pthread_mutex_lock(&guest_lock);
 	answer = answer_to_command(command, ret_code);
 	pthread_mutex_unlock(&guest_lock);
@@ -218,6 +238,8 @@ static void setup(void)
 	web->agent = agent;
 	memset(&guest, 0, sizeof(guest));
 	memset(last, 0, sizeof(last));
+	takes_ns = 0;
+	nr_askers = nr_asked = 0;
 	guest.inactive_file = 400 * 1024;
 	guest.active_file = 100 * 1024;
 	hv = NULL;
@@ -591,6 +613,78 @@ START_TEST(agents_that_never_answered_cost_those_that_do_nothing)
 }
 END_TEST
 
+static void open_with_slow(uint64_t slow_us)
+{
+	static struct libvirt_calls calls; /* the backend has it until it is gone */
+	struct hv_params params = { .uri = "qemu:///system", .proc = "/tmp" };
+	struct hv_event event;
+
+	calls = fake_calls;
+	calls.times.qga_slow = slow_us;
+	ck_assert_int_eq(hv_libvirt_open_with(&calls, &params, &hv), 0);
+	event = wait_any();
+	ck_assert_int_eq(event.type, HV_EVENT_UP);
+	hv_event_clear(&event);
+}
+
+/* It answers, if late: it counts as an agent, and is not asked where the quick ones are. */
+START_TEST(guest_that_is_slow_is_asked_apart_from_those_that_are_quick)
+{
+	db->agent = agent;
+	takes_ns = 2000000;
+	open_with_slow(10000); /* a reading has nine commands, or more */
+	listen_to(db, HV_WAY_QEMU_GA);
+	report_of(db);
+	listen_to(web, HV_WAY_QEMU_GA);
+	while (nr_asked < 50) /* to meet it takes some twenty */
+		nap();
+	ck_assert_uint_eq(nr_askers, 1);
+}
+END_TEST
+
+START_TEST(guest_that_is_all_too_slow_is_broken_off)
+{
+	struct hv_agent a;
+
+	takes_ns = 5000000;
+	open_with_slow(2000);
+	listen_to(web, HV_WAY_QEMU_GA);
+	a = fault_of(web);
+	ck_assert(!a.connected);
+	ck_assert_str_eq(a.fault, "QEMU's agent is too slow");
+}
+END_TEST
+
+/* By the thread that meets it, and by the other: each has its connection then. */
+static void be_read_by_both(void)
+{
+	for (int i = 0; i < 6; i++) {
+		pthread_mutex_lock(&guest_lock);
+		guest.inactive_file += 64 * 1024;
+		pthread_mutex_unlock(&guest_lock);
+		report_of(web);
+	}
+}
+
+START_TEST(vm_that_is_not_found_costs_the_others_no_connection)
+{
+	struct hv_agent a;
+	unsigned int before;
+
+	open_backend();
+	listen_to(web, HV_WAY_QEMU_GA);
+	be_read_by_both();
+	before = fake_count(FAKE_OPEN);
+	fake_fail(FAKE_LOOKUP, VIR_ERR_NO_DOMAIN);
+	do
+		a = told_of(web);
+	while (a.connected);
+	fake_fail(FAKE_LOOKUP, 0);
+	be_read_by_both();
+	ck_assert_uint_eq(fake_count(FAKE_OPEN), before);
+}
+END_TEST
+
 /* ---- jobs ---- */
 
 static void read_stats(const struct fake_domain *dom)
@@ -750,6 +844,7 @@ int main(void)
 	TCase *tc = tcase_create("qemu-ga");
 
 	tcase_add_checked_fixture(tc, setup, teardown);
+	tcase_set_timeout(tc, 60);
 	tcase_add_test(tc, guest_without_an_agent_of_ours_reports_as_one_that_has_it);
 	tcase_add_test(tc, only_what_is_inactive_and_may_go_is_reclaimed);
 	tcase_add_test(tc, lists_of_a_kernel_that_ages_by_generations_count_for_nothing);
@@ -763,6 +858,9 @@ int main(void)
 	tcase_add_test(tc, agent_that_ends_half_way_is_none_until_it_is_good_again);
 	tcase_add_test(tc, agent_that_hangs_costs_the_others_nothing);
 	tcase_add_test(tc, agents_that_never_answered_cost_those_that_do_nothing);
+	tcase_add_test(tc, guest_that_is_slow_is_asked_apart_from_those_that_are_quick);
+	tcase_add_test(tc, guest_that_is_all_too_slow_is_broken_off);
+	tcase_add_test(tc, vm_that_is_not_found_costs_the_others_no_connection);
 	tcase_add_loop_test(tc, nothing_is_asked_while_a_job_runs_on_the_domain_or_a_disk, 0, 2);
 	tcase_add_test(tc, vm_whose_statistics_do_not_come_is_not_asked);
 	tcase_add_test(tc, nobody_who_is_not_named_is_asked_anything);
