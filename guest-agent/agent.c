@@ -14,6 +14,7 @@ void agent_start(struct agent *a, const struct agent_platform *platform, void *c
 	memset(a, 0, sizeof(*a));
 	a->platform = platform;
 	a->ctx = ctx;
+	agent_unprotect(a);
 }
 
 uint64_t agent_now(const struct agent *a)

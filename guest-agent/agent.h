@@ -17,8 +17,8 @@
  * agent_start(). One thread. Units: bytes; microseconds, monotonic.
  *
  * What the host says is not trusted with the guest's life: a request ends at its deadline, at once
- * when told, when a group suffers by it, when swap runs out, and when the kernel refuses. At rest, once a second, only the
- * guest's own figures are read.
+ * when told, when a group suffers by it, when swap runs out, and when the kernel refuses. At rest,
+ * once a second, only the guest's own figures are read.
  */
 #ifndef BALLAST_GUEST_AGENT_AGENT_H
 #define BALLAST_GUEST_AGENT_AGENT_H
@@ -161,6 +161,7 @@ struct agent {
 	uint64_t protected_until; /* 0: nothing is protected */
 };
 
+/* What the platform still protects is put back, then or later. */
 void agent_start(struct agent *agent, const struct agent_platform *platform, void *ctx);
 
 /* The host is not connected any more: a request ends. It speaks first when it is again. */

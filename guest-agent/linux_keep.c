@@ -344,6 +344,8 @@ int linux_unprotect(void *ctx)
 {
 	struct linux_platform *p = ctx;
 
+	if (room(p) == LINUX_KEPT)
+		return 0;
 	for (size_t i = 0; i < LINUX_KEPT; i++)
 		if (p->kept[i].file)
 			drop(p, &p->kept[i]);
