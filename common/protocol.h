@@ -101,7 +101,7 @@ enum protocol_field {
 /* In place of the lists, where a kernel ages by generations. */
 #define PROTOCOL_COLD (PROTOCOL_COLD_FILE | PROTOCOL_COLD_ANON)
 
-/* Of a group: its busiest are told. All four are told or the group is not. */
+/* Of a group: its busiest are told. All five are told or the group is not. */
 struct protocol_group {
 	char name[PROTOCOL_TEXT];
 	uint64_t active, inactive; /* bytes */
@@ -126,7 +126,7 @@ struct protocol_message {
 	uint64_t cold_file, cold_anon; /* of what the agent can free */
 	uint64_t total, free, available;
 	uint64_t refaults, swapins;  /* bytes a second, lately */
-	uint64_t psi_some, psi_full; /* thousandths, of the group that suffers most; 10 s */
+	uint64_t psi_some, psi_full; /* thousandths, of the guest, since it was last looked at */
 	uint64_t floor;		     /* what it cannot live without */
 	uint64_t workingset;	     /* what it uses, corrected by what it read again */
 	uint64_t need;		     /* bytes that it lacks now; 0: none */

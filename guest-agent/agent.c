@@ -14,6 +14,7 @@ void agent_start(struct agent *a, const struct agent_platform *platform, void *c
 	memset(a, 0, sizeof(*a));
 	a->platform = platform;
 	a->ctx = ctx;
+	agent_unprotect(a);
 }
 
 uint64_t agent_now(const struct agent *a)
@@ -96,10 +97,8 @@ void agent_input(struct agent *a, const char *data, size_t size)
 	}
 }
 
-void agent_connected(struct agent *a, bool connected)
+void agent_disconnected(struct agent *a)
 {
-	if (connected)
-		return; /* the host speaks first */
 	a->greeted = false;
 	memset(&a->lines, 0, sizeof(a->lines));
 	agent_request_end(a, NULL);
@@ -112,22 +111,32 @@ void agent_pressure(struct agent *a)
 
 /* ---- reports ---- */
 
+/* Without a request it is a report that sees what became of the last one's probes. */
+static bool probes_wait(const struct agent *a)
+{
+	return !a->request.id && agent_probes_due(a);
+}
+
 static void report(struct agent *a, uint64_t now)
 {
 	struct protocol_message m;
 
 	a->report_due = now + AGENT_MOVING_US;
 	if (!a->pressure && a->reported && now - a->reported < AGENT_REST_US && !a->moves &&
-		!agent_moves(a))
+		!probes_wait(a) && !agent_moves(a))
 		return;
+	a->looked = now;
 	if (!agent_read(a, now))
 		return;
+	agent_probes_judge(a, now);
+	if (probes_wait(a))
+		a->report_due = agent_probes_due(a);
 	if (a->said != a->platform->can)
 		greet(a);
 	agent_report(a, &m);
-	a->pressure = false;
 	if (!agent_say(a, &m))
 		return;
+	a->pressure = false;
 	a->reported = now;
 	a->told = a->guest;
 	a->moves = m.refaults || m.need;
@@ -150,13 +159,13 @@ uint64_t agent_step(struct agent *a)
 	if (a->protected_until && now >= a->protected_until && !a->request.id)
 		agent_unprotect(a);
 	if (a->greeted) {
-		if (now >= a->report_due || (a->pressure && now - a->reported >= AGENT_PRESSURE_US))
+		if (now >= a->report_due || (a->pressure && now - a->looked >= AGENT_PRESSURE_US))
 			report(a, now);
 		agent_request_step(a);
 	}
 	next = a->greeted ? a->report_due : UINT64_MAX;
 	if (a->greeted && a->pressure)
-		next = pages_min(next, a->reported + AGENT_PRESSURE_US);
+		next = pages_min(next, a->looked + AGENT_PRESSURE_US);
 	if (a->request.id)
 		next = pages_min(next, request_due(a));
 	else if (a->protected_until)

@@ -17,8 +17,8 @@
  * agent_start(). One thread. Units: bytes; microseconds, monotonic.
  *
  * What the host says is not trusted with the guest's life: a request ends at its deadline, at once
- * when told, when a group suffers by it, and when swap runs out. At rest, once a second, only the
- * guest's own figures are read.
+ * when told, when a group suffers by it, when swap runs out, and when the kernel refuses. At rest,
+ * once a second, only the guest's own figures are read.
  */
 #ifndef BALLAST_GUEST_AGENT_AGENT_H
 #define BALLAST_GUEST_AGENT_AGENT_H
@@ -51,6 +51,10 @@
 #define AGENT_PROBE_US UINT64_C(100000)
 /* A group that read again what was taken of it is left alone for this. */
 #define AGENT_PROBE_REST_US UINT64_C(10000000)
+/* Who is squeezed so long after a request that took something may be so because of it. */
+#define AGENT_AFTER_US UINT64_C(10000000)
+/* What could not be put back is tried again after this. */
+#define AGENT_AGAIN_US UINT64_C(1000000)
 
 /* How the kernel tells what was not used lately. */
 enum agent_aging {
@@ -90,14 +94,17 @@ struct agent_platform {
 	int (*guest)(void *ctx, struct agent_guest *ret_guest);
 	/* Groups without children; at most nr. */
 	size_t (*groups)(void *ctx, struct agent_group *ret_groups, size_t nr);
-	/* About so many bytes of that group; anon: anonymous ones too. What came, also on failure.
+	/*
+	 * About so many bytes of that group, file pages, or with anon anonymous ones. -EAGAIN: less
+	 * came, or the kernel had no time; -ENOENT: the group has gone; another: the kernel does
+	 * not do it, and will not the next time. What came, also on failure.
 	 */
 	int (*reclaim)(void *ctx, const struct agent_group *group, uint64_t bytes, bool anon,
 		uint64_t *ret_came);
 	/* As much as it has now is kept for it while others are reclaimed. */
 	int (*protect)(void *ctx, const struct agent_group *group);
-	/* All as it was before. */
-	void (*unprotect)(void *ctx);
+	/* All as it was before; negative: not all, and it is to be tried again. */
+	int (*unprotect)(void *ctx);
 	/* All of it or, negative, nothing. */
 	int (*send)(void *ctx, const char *text, size_t length);
 };
@@ -107,7 +114,7 @@ struct agent_seen {
 	uint64_t id, refaults, restores, psi_some_us;
 	uint64_t refaults_rate, restores_rate, psi_rate; /* bytes, bytes, us a second */
 	bool protects;					 /* it is protected, or cannot be */
-	bool suffered;					 /* before this request began */
+	bool suffered;					 /* and not by a request */
 	unsigned int empty; /* batches of this request that brought nothing of it */
 	struct {
 		uint64_t bytes; /* that a round may take; 0: a first one's */
@@ -132,7 +139,7 @@ struct agent {
 	uint64_t psi_some_us;	    /* of the guest, by the newest reading */
 	uint64_t read_at, since_us; /* the last reading; the time that rates are of */
 
-	uint64_t reported, report_due;
+	uint64_t looked, reported, report_due; /* looked: for a report, sent or not */
 	uint64_t us_a_page; /* that the last batch that brought something took; 0: none did */
 	bool pressure;
 	bool moves; /* the last report told of what goes on by itself */
@@ -141,7 +148,6 @@ struct agent {
 	struct {
 		uint64_t id, deadline;
 		bool anon, active;
-		bool actively; /* nothing inactive was found: active pages are taken */
 		bool stop;
 		bool began; /* whoever suffered before was looked for */
 		struct batch batch;
@@ -151,13 +157,15 @@ struct agent {
 		uint64_t took_us;
 		uint64_t not_before; /* the next batch */
 	} request;
+	uint64_t calm_at;	  /* no request took anything for a while before */
 	uint64_t protected_until; /* 0: nothing is protected */
 };
 
+/* What the platform still protects is put back, then or later. */
 void agent_start(struct agent *agent, const struct agent_platform *platform, void *ctx);
 
-/* The host is connected, or is not any more: a request ends. */
-void agent_connected(struct agent *agent, bool connected);
+/* The host is not connected any more: a request ends. It speaks first when it is again. */
+void agent_disconnected(struct agent *agent);
 
 /* Bytes that the host sent. */
 void agent_input(struct agent *agent, const char *data, size_t size);

@@ -28,7 +28,7 @@ int linux_read(struct linux_platform *p, const char *folder, const char *name)
 	char path[LINUX_PATH];
 	size_t length = 0;
 	ssize_t n = 1;
-	int fd;
+	int fd, r = 0;
 
 	p->file[0] = '\0';
 	if (!linux_join(path, folder, name))
@@ -41,8 +41,10 @@ int linux_read(struct linux_platform *p, const char *folder, const char *name)
 		length += n > 0 ? (size_t)n : 0;
 	}
 	p->file[length] = '\0';
+	if (n < 0)
+		r = -errno;
 	close(fd);
-	return n < 0 ? -EIO : 0;
+	return r;
 }
 
 int linux_write(const char *folder, const char *name, const char *text)
@@ -85,13 +87,21 @@ static uint64_t now(void *ctx)
  */
 static void take_off_balloon(const struct linux_platform *p, struct agent_guest *g)
 {
-	uint64_t in = linux_pages(p->file, "balloon_inflate"),
-		 out = linux_pages(p->file, "balloon_deflate");
+	uint64_t in = linux_pages(p->file, "balloon_inflate", p->page),
+		 out = linux_pages(p->file, "balloon_deflate", p->page);
 
 	if (p->balloon_counts && in > out && in - out < g->total)
 		g->total -= in - out;
 	if (g->available > g->total)
 		g->available = g->total;
+}
+
+/* Where nothing keeps anonymous pages from swap no request could be served: it is not offered. */
+static void offer_reclaim(struct linux_platform *p, const struct agent_guest *g)
+{
+	p->table.can &= ~(uint64_t)PROTOCOL_CAN_RECLAIM;
+	if (p->reclaims && (p->swappiness || p->limits_swap || !g->swap_free))
+		p->table.can |= PROTOCOL_CAN_RECLAIM;
 }
 
 int linux_guest(void *ctx, struct agent_guest *ret_guest)
@@ -106,12 +116,13 @@ int linux_guest(void *ctx, struct agent_guest *ret_guest)
 	if (r < 0)
 		return r;
 	if (linux_read(p, p->proc, "vmstat") == 0) {
-		linux_take_vmstat(p->file, &g);
+		linux_take_vmstat(p->file, p->page, &g);
 		take_off_balloon(p, &g);
 	}
 	if (linux_read(p, p->proc, "pressure/memory") == 0)
 		linux_take_pressure(p->file, &g);
 	g.aging = linux_aging(p);
+	offer_reclaim(p, &g);
 	*ret_guest = g;
 	return 0;
 }
@@ -158,6 +169,12 @@ static bool has_pressure(struct linux_platform *p)
 	return linux_read(p, p->proc, "pressure/memory") == 0 && strstr(p->file, "total=");
 }
 
+/* Of nothing nothing is taken: that shows whether it takes the word. */
+static bool takes_swappiness(const char *path)
+{
+	return linux_write(path, "memory.reclaim", "0 swappiness=0") != -EINVAL;
+}
+
 /* What this kernel has, by what its files show now. */
 static uint64_t abilities(struct linux_platform *p)
 {
@@ -173,8 +190,11 @@ static uint64_t abilities(struct linux_platform *p)
 		can |= PROTOCOL_CAN_GROUPS;
 	if ((can & PROTOCOL_CAN_GROUPS) && is_there(first, "memory.low"))
 		can |= PROTOCOL_CAN_PROTECT;
-	if (nr > 0 && is_there(first, "memory.reclaim"))
-		can |= PROTOCOL_CAN_RECLAIM | PROTOCOL_CAN_ANON;
+	p->reclaims = nr > 0 && is_there(first, "memory.reclaim");
+	if (p->reclaims)
+		can |= PROTOCOL_CAN_ANON;
+	p->swappiness = p->reclaims && takes_swappiness(first);
+	p->limits_swap = nr > 0 && is_there(first, "memory.swap.max");
 	return can;
 }
 
@@ -216,10 +236,12 @@ static bool take_paths(struct linux_platform *p, const struct linux_paths *paths
 
 int linux_start(struct linux_platform *p, const struct linux_paths *paths)
 {
+	struct agent_guest guest;
 	struct utsname name;
 	int r;
 
 	memset(p, 0, sizeof(*p));
+	p->page = (uint64_t)sysconf(_SC_PAGESIZE);
 	if (!take_paths(p, paths))
 		return -ENAMETOOLONG;
 	if (!paths->cgroup)
@@ -231,7 +253,6 @@ int linux_start(struct linux_platform *p, const struct linux_paths *paths)
 	if (uname(&name) == 0)
 		snprintf(p->software, sizeof(p->software), "ballast-agent %.8s, %.6s %.16s",
 			PACKAGE_VERSION, name.sysname, name.release);
-	p->swappiness = true;
 	p->balloon_counts = balloon_counts(p);
 	p->table = (struct agent_platform){
 		.software = p->software,
@@ -244,6 +265,6 @@ int linux_start(struct linux_platform *p, const struct linux_paths *paths)
 		.send = do_send,
 	};
 	p->table.can = abilities(p);
-	linux_aging(p);
+	linux_guest(p, &guest); /* and what depends on more than files that are there */
 	return 0;
 }

@@ -3,9 +3,10 @@
  * linux: the agent's platform on Linux: /proc, /sys and the cgroup v2 tree.
  *
  * What a kernel or its configuration lacks is found at start and left out of `can`: without
- * memory.reclaim nothing is reclaimed, without PSI no pressure is told, without a cgroup2 tree, or
- * with no group in it, the guest is one group. How pages age is looked at with each reading. Reads
- * whole files into one buffer of its own; no allocation. One thread, one at a time in a process.
+ * memory.reclaim, or where nothing keeps anonymous pages from swap, nothing is reclaimed, without
+ * PSI no pressure is told, without a cgroup2 tree, or with no group in it, the guest is one group.
+ * How pages age is looked at with each reading. Reads whole files into one buffer of its own; no
+ * allocation. One thread, one at a time in a process.
  *
  * Of a group only its own memory.reclaim is written, never that of one above. Its memory.low and
  * those above it are other than their owners left them while others are reclaimed, and put back.
@@ -32,14 +33,18 @@ struct linux_kept {
 	const char *file; /* its name; NULL: this one is free */
 	char path[LINUX_PATH];
 	char before[LINUX_VALUE], wrote[LINUX_VALUE];
-	uint64_t added; /* memory.low: bytes over before */
+	char writes[LINUX_VALUE]; /* what may be there instead of wrote */
+	uint64_t added;		  /* memory.low: bytes over before */
 };
 
 struct linux_platform {
 	struct agent_platform table;
 	char proc[LINUX_PATH], sys[LINUX_PATH], cgroup[LINUX_PATH], notes[LINUX_PATH];
 	char software[PROTOCOL_TEXT];
-	bool swappiness;     /* memory.reclaim takes it */
+	uint64_t page;	     /* bytes, in which the kernel counts */
+	bool reclaims;	     /* there is memory.reclaim */
+	bool swappiness;     /* which takes that */
+	bool limits_swap;    /* there is memory.swap.max, of groups */
 	bool has_lists;	     /* meminfo tells them */
 	bool balloon_counts; /* as used memory: it deflates on OOM */
 	size_t nr_groups;

@@ -82,13 +82,13 @@ static void take_generation(struct sizes *s, const char *line)
 
 	for (size_t i = 0; i < 4; i++) {
 		v[i] = strtoull(line, &end, 10);
-		if (end == line || v[i] > PROTOCOL_NUMBER_MAX / LINUX_PAGE)
+		if (end == line || v[i] > PROTOCOL_NUMBER_MAX / s->p->page)
 			return;
 		line = end;
 	}
 	if (s->nr_young >= YOUNG) {
-		s->group->old_anon += oldest->anon * LINUX_PAGE;
-		s->group->old_file += oldest->file * LINUX_PAGE;
+		s->group->old_anon = linux_sum(s->group->old_anon, oldest->anon * s->p->page);
+		s->group->old_file = linux_sum(s->group->old_file, oldest->file * s->p->page);
 	}
 	*oldest = (struct generation){ .anon = v[2], .file = v[3] };
 	s->nr_young++;

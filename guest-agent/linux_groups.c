@@ -5,29 +5,31 @@
 #include "guest-agent/linux_internal.h"
 
 #include <dirent.h>
+#include <errno.h>
 #include <fcntl.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
-/* What memory.stat says, bytes; of the workingset counters pages. False: no such file. */
-static bool read_group(struct linux_platform *p, const char *path, struct agent_group *g)
+/* What memory.stat says, bytes; of the workingset counters pages. */
+static int read_group(struct linux_platform *p, const char *path, struct agent_group *g)
 {
-	if (linux_read(p, path, "memory.stat") < 0)
-		return false;
+	int r = linux_read(p, path, "memory.stat");
+
+	if (r < 0)
+		return r;
 	g->active_anon = linux_number(p->file, "active_anon");
 	g->inactive_anon = linux_number(p->file, "inactive_anon");
 	g->active_file = linux_number(p->file, "active_file");
 	g->inactive_file = linux_number(p->file, "inactive_file");
-	g->refaults = linux_pages(p->file, "workingset_refault_file") +
-		      linux_pages(p->file, "workingset_refault_anon");
-	g->restores = linux_restores(p->file);
+	g->refaults = linux_refaults(p->file, p->page);
+	g->restores = linux_restores(p->file, p->page);
 	g->current = g->active_anon + g->inactive_anon + g->active_file + g->inactive_file;
 	if (linux_read(p, path, "memory.pressure") == 0)
 		g->psi_some_us = linux_stall(p->file, "some");
 	g->dying = linux_read(p, path, "cgroup.events") == 0 && strstr(p->file, "populated 0");
-	return true;
+	return 0;
 }
 
 struct walk {
@@ -37,15 +39,22 @@ struct walk {
 	unsigned int folders;
 };
 
-/* A leaf; where there are too many the smallest goes. False: it has no figures of its own. */
+/*
+ * A leaf; where there are too many the smallest goes. False: it has no figures of its own; what has
+ * them, and cannot be read now, is passed over.
+ */
 static bool add_leaf(struct walk *w, const char *path, const char *name)
 {
 	struct agent_group g = { 0 };
 	size_t at = w->nr;
 	struct stat st;
+	int r;
 
-	if (stat(path, &st) < 0 || !read_group(w->p, path, &g))
-		return false;
+	if (stat(path, &st) < 0)
+		return errno != ENOENT;
+	r = read_group(w->p, path, &g);
+	if (r < 0)
+		return r != -ENOENT;
 	g.id = st.st_ino;
 	protocol_text(g.name, name);
 	if (at == w->max) {
@@ -72,14 +81,33 @@ struct entry {
 	char name[];
 };
 
+static bool walk_folder(struct walk *w, char *path, unsigned int depth);
+
+/* As walk_folder(). One that is not looked at is there all the same. */
+static bool walk_entry(struct walk *w, char *path, const char *name, unsigned int depth)
+{
+	size_t length = strlen(path);
+	bool found;
+
+	if (!strcmp(name, ".") || !strcmp(name, ".."))
+		return false;
+	if (name[0] == '.' || length + strlen(name) + 2 > LINUX_PATH)
+		return true;
+	path[length] = '/';
+	memcpy(path + length + 1, name, strlen(name) + 1);
+	found = walk_folder(w, path, depth + 1);
+	path[length] = '\0';
+	return found;
+}
+
 /*
  * path has LINUX_PATH bytes and is as it was afterwards. Bounded in depth and number. False:
  * neither it nor one below has a memory controller, and what is in it counts for the one above.
+ * Where that cannot be seen it has: who may have another below it is never taken for a leaf.
  */
 static bool walk_folder(struct walk *w, char *path, unsigned int depth)
 {
 	_Alignas(struct entry) char buffer[2048];
-	size_t length = strlen(path);
 	bool inner = false;
 	long n;
 	int fd;
@@ -88,25 +116,20 @@ static bool walk_folder(struct walk *w, char *path, unsigned int depth)
 		return true;
 	fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	if (fd < 0)
-		return false;
+		return errno != ENOENT;
 	while ((n = syscall(SYS_getdents64, fd, buffer, sizeof(buffer))) > 0) {
 		for (long at = 0; at < n;) {
 			const struct entry *e = (const void *)(buffer + at);
-			size_t name = strlen(e->name);
 
 			at += e->length;
-			if (e->type != DT_DIR || e->name[0] == '.' ||
-				length + name + 2 > LINUX_PATH)
-				continue;
-			path[length] = '/';
-			memcpy(path + length + 1, e->name, name + 1);
-			if (walk_folder(w, path, depth + 1))
+			if (e->type == DT_DIR && walk_entry(w, path, e->name, depth))
 				inner = true;
-			path[length] = '\0';
 		}
 	}
 	close(fd);
-	return inner || depth == 0 || add_leaf(w, path, path + strlen(w->p->cgroup) + 1);
+	if (n < 0)
+		return true;
+	return inner || (depth > 0 && add_leaf(w, path, path + strlen(w->p->cgroup) + 1));
 }
 
 /* A guest whose tasks are in no group is one: the root can be reclaimed as well. */
@@ -118,7 +141,7 @@ static void add_root(struct walk *w)
 	if (linux_guest(w->p, &all) < 0)
 		return;
 	told = linux_read(w->p, w->p->proc, "vmstat") == 0;
-	linux_whole_guest(&all, told ? linux_restores(w->p->file) : 0, &w->groups[0]);
+	linux_whole_guest(&all, told ? linux_restores(w->p->file, w->p->page) : 0, &w->groups[0]);
 	w->p->groups[0].id = w->groups[0].id;
 	memcpy(w->p->groups[0].path, w->p->cgroup, strlen(w->p->cgroup) + 1);
 	w->nr = 1;
@@ -133,9 +156,7 @@ size_t linux_groups(void *ctx, struct agent_group *ret_groups, size_t nr)
 	char path[LINUX_PATH];
 
 	memcpy(path, p->cgroup, sizeof(path));
-	if (*path)
-		walk_folder(&w, path, 0);
-	if (w.nr == 0)
+	if (!*path || !walk_folder(&w, path, 0))
 		add_root(&w);
 	p->nr_groups = w.nr;
 	if (linux_aging(p) == AGENT_GENERATIONS)

@@ -31,14 +31,14 @@ int linux_reclaim(
 	void *ctx, const struct agent_group *group, uint64_t bytes, bool anon, uint64_t *ret_came);
 
 /* linux_keep.c */
-/* Writes into a group's file for the moment; -EEXIST: it is already; -ENOSPC. */
+/* Writes into a group's file for the moment; -ENOSPC. */
 int linux_keep(struct linux_platform *p, const char *file, const char *path, const char *text);
-/* That one as it was. */
+/* That one as it was; what cannot be is tried again by linux_unprotect(). */
 void linux_put_back(struct linux_platform *p, const char *file, const char *path);
 int linux_protect(void *ctx, const struct agent_group *group);
-/* All as they were. */
-void linux_unprotect(void *ctx);
-/* What one that was killed left. */
+/* All as they were; -EIO: not all, and those stay noted. */
+int linux_unprotect(void *ctx);
+/* What one that was killed left; what cannot be put back is kept, as if it were our own. */
 void linux_put_back_noted(struct linux_platform *p);
 
 #endif

@@ -4,7 +4,8 @@
  * who is protected and of all above, memory.swap.max while file pages alone are taken.
  *
  * Each is put back to exactly what it was, unless somebody else wrote it meanwhile. A note has them
- * before they are written, so that whoever starts after a kill puts them back too.
+ * before they are written, so that whoever starts after a kill puts them back too; what cannot be
+ * put back stays in it.
  */
 #include <config.h>
 
@@ -40,10 +41,17 @@ static size_t room(const struct linux_platform *p)
 
 /* ---- the note ---- */
 
-/* "FILE BEFORE WROTE PATH" a line. False: it was not written whole. */
+/* Bytes of a line: "FILE BEFORE WROTE PATH". */
+#define LINE (LINUX_PATH + 3 * LINUX_VALUE)
+
+static size_t write_line(char *to, const struct linux_kept *k, const char *wrote)
+{
+	return (size_t)snprintf(to, LINE, "%s %s %s %s\n", k->file, k->before, wrote, k->path);
+}
+
+/* Of a file that is being written a second line. False: it was not written whole. */
 static bool write_note(struct linux_platform *p, int fd)
 {
-	const size_t most = LINUX_PATH + 3 * LINUX_VALUE;
 	size_t length = 0;
 
 	for (size_t i = 0; i < LINUX_KEPT; i++) {
@@ -51,9 +59,10 @@ static bool write_note(struct linux_platform *p, int fd)
 
 		if (!k->file)
 			continue;
-		length += (size_t)snprintf(p->file + length, most, "%s %s %s %s\n", k->file,
-			k->before, k->wrote, k->path);
-		if (length + most <= LINUX_FILE)
+		length += write_line(p->file + length, k, k->wrote);
+		if (strcmp(k->wrote, k->writes))
+			length += write_line(p->file + length, k, k->writes);
+		if (length + 2 * LINE <= LINUX_FILE)
 			continue;
 		if (write(fd, p->file, length) != (ssize_t)length)
 			return false;
@@ -88,18 +97,24 @@ static int note(struct linux_platform *p)
 	return -EIO;
 }
 
-static void put_back(struct linux_platform *p, const char *file, const char *path,
-	const char *before, const char *wrote)
+/* True: it is as it was, or somebody else's now, or has gone. */
+static bool put_back(struct linux_platform *p, const struct linux_kept *k)
 {
-	if (linux_read(p, path, file) == 0 && !strcmp(linux_line(p), wrote))
-		linux_write(path, file, before);
+	int r = linux_read(p, k->path, k->file);
+
+	if (r == 0 && strcmp(linux_line(p), k->wrote) && strcmp(p->file, k->writes))
+		return true;
+	if (r == 0)
+		r = linux_write(k->path, k->file, k->before);
+	return r == 0 || r == -ENOENT || r == -ENODEV;
 }
 
 /* False: it is no line of a note's, or of another tree. */
-static bool put_back_line(struct linux_platform *p, char *line)
+static bool read_line(const struct linux_platform *p, char *line, struct linux_kept *ret_kept)
 {
-	char *word[4], before[LINUX_VALUE], wrote[LINUX_VALUE], path[LINUX_PATH];
 	size_t root = strlen(p->cgroup);
+	struct linux_kept k = { 0 };
+	char *word[4];
 	bool known;
 
 	for (int i = 0; i < 4; i++) {
@@ -111,21 +126,47 @@ static bool put_back_line(struct linux_platform *p, char *line)
 			*line++ = '\0';
 	}
 	known = !strcmp(word[0], LOW) || !strcmp(word[0], SWAP);
-	if (!known || strlen(word[1]) >= sizeof(before) || strlen(word[2]) >= sizeof(wrote) ||
-		strlen(word[3]) >= sizeof(path) || !root || strncmp(word[3], p->cgroup, root) ||
+	if (!known || strlen(word[1]) >= sizeof(k.before) || strlen(word[2]) >= sizeof(k.wrote) ||
+		strlen(word[3]) >= sizeof(k.path) || !root || strncmp(word[3], p->cgroup, root) ||
 		strstr(word[3], "/.."))
 		return false;
-	strcpy(before, word[1]);
-	strcpy(wrote, word[2]);
-	strcpy(path, word[3]);
-	put_back(p, !strcmp(word[0], LOW) ? LOW : SWAP, path, before, wrote);
+	k.file = !strcmp(word[0], LOW) ? LOW : SWAP;
+	strcpy(k.before, word[1]);
+	strcpy(k.wrote, word[2]);
+	strcpy(k.writes, word[2]);
+	strcpy(k.path, word[3]);
+	*ret_kept = k;
 	return true;
+}
+
+static struct linux_kept *free_one(struct linux_platform *p)
+{
+	for (size_t i = 0; i < LINUX_KEPT; i++)
+		if (!p->kept[i].file)
+			return &p->kept[i];
+	return NULL;
+}
+
+static void put_back_line(struct linux_platform *p, char *line)
+{
+	struct linux_kept k, *mine;
+
+	if (!read_line(p, line, &k) || put_back(p, &k))
+		return;
+	mine = find(p, k.file, k.path);
+	if (mine) {
+		strcpy(mine->writes, k.wrote);
+		return;
+	}
+	mine = free_one(p);
+	if (mine)
+		*mine = k;
 }
 
 /* A line at a time: the file may be longer than the buffer, in which files are read meanwhile. */
 void linux_put_back_noted(struct linux_platform *p)
 {
-	char line[LINUX_PATH + 3 * LINUX_VALUE], *end;
+	char line[LINE], *end;
 	ssize_t n;
 	off_t at = 0;
 	int fd;
@@ -135,7 +176,7 @@ void linux_put_back_noted(struct linux_platform *p)
 	fd = open(p->notes, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
 	if (fd < 0)
 		return;
-	for (int i = 0; i < LINUX_KEPT; i++) {
+	for (int i = 0; i < 2 * LINUX_KEPT; i++) {
 		n = pread(fd, line, sizeof(line) - 1, at);
 		end = n > 0 ? memchr(line, '\n', (size_t)n) : NULL;
 		if (!end)
@@ -145,42 +186,43 @@ void linux_put_back_noted(struct linux_platform *p)
 		put_back_line(p, line);
 	}
 	close(fd);
-	unlink(p->notes);
+	note(p);
 }
 
 /* ---- one file ---- */
 
-/* Noted before it is written: nothing is left behind. */
+/* Noted before it is written, beside what is there until then: nothing is left behind. */
 static int rewrite(struct linux_platform *p, struct linux_kept *k, const char *text)
 {
-	char wrote[LINUX_VALUE];
 	int r;
 
-	memcpy(wrote, k->wrote, sizeof(wrote));
-	snprintf(k->wrote, sizeof(k->wrote), "%s", text);
+	snprintf(k->writes, sizeof(k->writes), "%s", text);
 	r = note(p);
 	if (r == 0)
 		r = linux_write(k->path, k->file, text);
-	if (r < 0)
-		memcpy(k->wrote, wrote, sizeof(wrote));
+	if (r == 0)
+		memcpy(k->wrote, k->writes, sizeof(k->wrote));
+	else
+		memcpy(k->writes, k->wrote, sizeof(k->writes));
 	return r;
 }
 
 int linux_keep(struct linux_platform *p, const char *file, const char *path, const char *text)
 {
-	struct linux_kept *k = NULL;
-	int r = linux_read(p, path, file);
+	struct linux_kept *k = find(p, file, path);
+	int r;
 
+	if (k)
+		return rewrite(p, k, text);
+	r = linux_read(p, path, file);
 	if (r < 0)
 		return r;
-	if (find(p, file, path))
-		return -EEXIST;
-	for (size_t i = 0; i < LINUX_KEPT && !k; i++)
-		k = p->kept[i].file ? NULL : &p->kept[i];
+	k = free_one(p);
 	if (!k || strlen(linux_line(p)) >= sizeof(k->before) || strlen(text) >= sizeof(k->wrote))
 		return -ENOSPC;
 	memset(k, 0, sizeof(*k));
 	strcpy(k->before, p->file);
+	strcpy(k->wrote, text);
 	strcpy(k->path, path);
 	k->file = !strcmp(file, LOW) ? LOW : SWAP;
 	r = rewrite(p, k, text);
@@ -193,8 +235,8 @@ int linux_keep(struct linux_platform *p, const char *file, const char *path, con
 
 static void drop(struct linux_platform *p, struct linux_kept *k)
 {
-	put_back(p, k->file, k->path, k->before, k->wrote);
-	k->file = NULL;
+	if (put_back(p, k))
+		k->file = NULL;
 }
 
 void linux_put_back(struct linux_platform *p, const char *file, const char *path)
@@ -229,7 +271,7 @@ static int raise(struct linux_platform *p, const char *path, uint64_t bytes)
 		return 0;
 	bytes += k ? k->added : 0;
 	snprintf(text, sizeof(text), "%" PRIu64, before + bytes);
-	r = k ? rewrite(p, k, text) : linux_keep(p, LOW, path, text);
+	r = linux_keep(p, LOW, path, text);
 	if (r == 0)
 		find(p, LOW, path)->added = bytes;
 	return r;
@@ -248,7 +290,7 @@ static void lower(struct linux_platform *p, const char *path, uint64_t bytes)
 	if (k->added == 0)
 		linux_put_back(p, LOW, path);
 	else
-		rewrite(p, k, text);
+		linux_keep(p, LOW, path, text);
 }
 
 /* Cuts the last part of a path off. False: what is left is the tree's root. */
@@ -298,12 +340,15 @@ int linux_protect(void *ctx, const struct agent_group *group)
 	return raise_all(p, path, group->current);
 }
 
-void linux_unprotect(void *ctx)
+int linux_unprotect(void *ctx)
 {
 	struct linux_platform *p = ctx;
 
+	if (room(p) == LINUX_KEPT)
+		return 0;
 	for (size_t i = 0; i < LINUX_KEPT; i++)
 		if (p->kept[i].file)
 			drop(p, &p->kept[i]);
 	note(p);
+	return room(p) == LINUX_KEPT ? 0 : -EIO;
 }

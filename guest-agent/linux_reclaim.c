@@ -15,9 +15,10 @@ static uint64_t stolen(struct linux_platform *p, const char *path)
 	if (!strcmp(path, p->cgroup)) {
 		if (linux_read(p, p->proc, "vmstat") < 0)
 			return 0;
-		return linux_stolen(p->file);
+		return linux_stolen(p->file, p->page);
 	}
-	return linux_read(p, path, "memory.stat") == 0 ? linux_pages(p->file, "pgsteal") : 0;
+	return linux_read(p, path, "memory.stat") == 0 ? linux_pages(p->file, "pgsteal", p->page)
+						       : 0;
 }
 
 /* Without swappiness, which this kernel does not take, no swap keeps anonymous pages. */
@@ -42,6 +43,18 @@ static bool has_swap(struct linux_platform *p)
 	return linux_read(p, p->proc, "meminfo") == 0 && linux_kib(p->file, "SwapFree") > 0;
 }
 
+/* What is not so the next time, or is so because the group goes. */
+static int lasting(int error)
+{
+	if (error == -EINTR || error == -ENOMEM || error == -EBUSY)
+		return -EAGAIN;
+	return error == -ENODEV ? -ENOENT : error;
+}
+
+/*
+ * A batch is of one kind. Without swappiness an anonymous one is what the kernel makes of it:
+ * nothing there keeps file pages.
+ */
 int linux_reclaim(
 	void *ctx, const struct agent_group *group, uint64_t bytes, bool anon, uint64_t *ret_came)
 {
@@ -55,17 +68,15 @@ int linux_reclaim(
 	if (!path)
 		return -ENOENT;
 	before = stolen(p, path);
-	snprintf(text, sizeof(text), "%" PRIu64 "%s", bytes,
-		!anon && p->swappiness ? " swappiness=0" : "");
+	snprintf(text, sizeof(text), "%" PRIu64 "%s%s", bytes, p->swappiness ? " swappiness=" : "",
+		!p->swappiness ? ""
+		: anon	       ? "200"
+			       : "0");
 	if (!anon && !p->swappiness && has_swap(p))
 		r = reclaim_file_only(p, path, text);
 	else
 		r = linux_write(path, "memory.reclaim", text);
-	if (r == -EINVAL && p->swappiness) {
-		p->swappiness = false;
-		return linux_reclaim(ctx, group, bytes, anon, ret_came);
-	}
 	after = stolen(p, path);
 	*ret_came = after > before ? after - before : 0;
-	return r;
+	return lasting(r);
 }

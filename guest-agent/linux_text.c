@@ -42,9 +42,14 @@ uint64_t linux_kib(const char *text, const char *key)
 	return scaled(text, key, KIB);
 }
 
-uint64_t linux_pages(const char *text, const char *key)
+uint64_t linux_pages(const char *text, const char *key, uint64_t page)
 {
-	return scaled(text, key, LINUX_PAGE);
+	return scaled(text, key, page);
+}
+
+uint64_t linux_sum(uint64_t a, uint64_t b)
+{
+	return a > PROTOCOL_NUMBER_MAX || b > PROTOCOL_NUMBER_MAX - a ? PROTOCOL_NUMBER_MAX : a + b;
 }
 
 uint64_t linux_stall(const char *text, const char *kind)
@@ -63,8 +68,8 @@ static void take_available(const char *text, struct agent_guest *g)
 	g->available = linux_kib(text, "MemAvailable");
 	g->estimated = !strstr(text, "MemAvailable:");
 	if (g->estimated)
-		g->available = g->free + (cached > shmem ? cached - shmem : 0) +
-			       linux_kib(text, "Buffers") + linux_kib(text, "SReclaimable");
+		g->available = linux_sum(linux_sum(g->free, cached > shmem ? cached - shmem : 0),
+			linux_sum(linux_kib(text, "Buffers"), linux_kib(text, "SReclaimable")));
 	if (g->available > g->total)
 		g->available = g->total;
 }
@@ -87,12 +92,18 @@ int linux_take_meminfo(const char *text, struct agent_guest *g)
 	return 0;
 }
 
-void linux_take_vmstat(const char *text, struct agent_guest *g)
+/* The kinds apart since Linux 5.9. */
+uint64_t linux_refaults(const char *text, uint64_t page)
 {
-	g->refaults = linux_pages(text, "workingset_refault_file") +
-		      linux_pages(text, "workingset_refault_anon") +
-		      linux_pages(text, "workingset_refault");
-	g->swapins = linux_pages(text, "pswpin");
+	return linux_sum(linux_sum(linux_pages(text, "workingset_refault_file", page),
+				 linux_pages(text, "workingset_refault_anon", page)),
+		linux_pages(text, "workingset_refault", page));
+}
+
+void linux_take_vmstat(const char *text, uint64_t page, struct agent_guest *g)
+{
+	g->refaults = linux_refaults(text, page);
+	g->swapins = linux_pages(text, "pswpin", page);
 }
 
 void linux_take_pressure(const char *text, struct agent_guest *g)
@@ -101,15 +112,16 @@ void linux_take_pressure(const char *text, struct agent_guest *g)
 	g->psi_full_us = linux_stall(text, "full");
 }
 
-uint64_t linux_restores(const char *text)
+uint64_t linux_restores(const char *text, uint64_t page)
 {
-	return linux_pages(text, "workingset_restore_file") +
-	       linux_pages(text, "workingset_restore_anon");
+	return linux_sum(linux_pages(text, "workingset_restore_file", page),
+		linux_pages(text, "workingset_restore_anon", page));
 }
 
-uint64_t linux_stolen(const char *text)
+uint64_t linux_stolen(const char *text, uint64_t page)
 {
-	return linux_pages(text, "pgsteal_file") + linux_pages(text, "pgsteal_anon");
+	return linux_sum(
+		linux_pages(text, "pgsteal_file", page), linux_pages(text, "pgsteal_anon", page));
 }
 
 /* Of the whole guest pressure is no group's own; what the agent waits itself is in it. */

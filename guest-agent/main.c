@@ -54,7 +54,9 @@ static int send_text(void *ctx, const char *text, size_t length)
 			     : port_send(way->fd, text, length);
 }
 
-/* Before others that want the processor: the host waits a second for an answer. */
+/* Before others that want the processor: the host waits a second for an answer. The unit has it
+ * too.
+ */
 #define NICE (-10)
 
 /*
@@ -125,15 +127,21 @@ static int wait_ms(struct agent *agent, uint64_t next)
 	return (int)((us + 999) / 1000);
 }
 
-/* -ENOTCONN: nobody has it open now; another: the way is gone. */
+/*
+ * 1: something came; 0: nothing now; -ENOTCONN: nobody has it open now; another: it is gone, as
+ * -ENODEV of a port that was unplugged.
+ */
 static int receive_port(struct agent *agent, int port)
 {
 	char data[1024];
 	ssize_t n = read(port, data, sizeof(data));
 
-	if (n > 0)
-		agent_input(agent, data, (size_t)n);
-	return n > 0 || (n < 0 && (errno == EAGAIN || errno == EINTR)) ? 0 : -ENOTCONN;
+	if (n < 0)
+		return errno == EAGAIN || errno == EINTR ? 0 : -errno;
+	if (n == 0)
+		return -ENOTCONN;
+	agent_input(agent, data, (size_t)n);
+	return 1;
 }
 
 /* A key that the host does not have now is waited for: the watch stays. */
@@ -148,7 +156,7 @@ static int receive_store(struct agent *agent, struct xenstore *store)
 		if (r > 0)
 			agent_input(agent, text, length);
 		else if (r == -ENOTCONN)
-			agent_connected(agent, false);
+			agent_disconnected(agent);
 		else
 			return r;
 	}
@@ -160,16 +168,18 @@ static void nap(void)
 	wait_for(NULL, 0, AGAIN_MS);
 }
 
-/* False: the way is gone. */
-static bool receive(struct agent *agent, struct way *way)
+/* hung_up: nobody has it open, or it is gone; reading tells which. False: the way is gone. */
+static bool receive(struct agent *agent, struct way *way, bool hung_up)
 {
 	int r = way->is_store ? receive_store(agent, &way->store) : receive_port(agent, way->fd);
 
-	if (r == 0)
+	if (r > 0 || (r == 0 && !hung_up))
 		return true;
-	agent_connected(agent, false);
+	if (r < 0 && r != -ENOTCONN)
+		return false;
+	agent_disconnected(agent);
 	nap();
-	return r == -ENOTCONN;
+	return true;
 }
 
 /* As long as the way is there. */
@@ -188,14 +198,10 @@ static void serve(struct agent *agent, struct way *way, int psi)
 			agent_pressure(agent);
 		if (fds[1].revents & POLLERR)
 			fds[1].fd = -1;
-		if (fds[0].revents & POLLHUP) {
-			agent_connected(agent, false);
-			agent_step(agent);
-			nap();
-		} else if (fds[0].revents & POLLIN) {
-			if (!receive(agent, way))
+		if (!(fds[0].revents & (POLLIN | POLLHUP))) {
+			if (fds[0].revents)
 				return;
-		} else if (fds[0].revents & (POLLERR | POLLNVAL)) {
+		} else if (!receive(agent, way, fds[0].revents & POLLHUP)) {
 			return;
 		}
 	}

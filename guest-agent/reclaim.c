@@ -2,6 +2,7 @@
 /* A request of the host's: what it frees, of whom, and when it ends; see agent.h. */
 #include <config.h>
 
+#include <errno.h>
 #include <string.h>
 
 #include "guest-agent/agent_internal.h"
@@ -28,6 +29,8 @@ void agent_request_end(struct agent *a, const char *why)
 		m.known |= PROTOCOL_WHY;
 		protocol_text(m.why, why);
 	}
+	if (a->request.group)
+		a->calm_at = agent_now(a) + AGENT_AFTER_US;
 	memset(&a->request, 0, sizeof(a->request));
 	for (size_t i = 0; i < a->nr_seen; i++)
 		a->seen[i].empty = 0;
@@ -89,11 +92,11 @@ static void protect(struct agent *a, uint64_t now)
 
 void agent_unprotect(struct agent *a)
 {
-	if (a->protected_until)
-		a->platform->unprotect(a->ctx);
+	bool done = !a->platform->unprotect || a->platform->unprotect(a->ctx) >= 0;
+
 	for (size_t i = 0; i < a->nr_seen; i++)
 		a->seen[i].protects = false;
-	a->protected_until = 0;
+	a->protected_until = done ? 0 : agent_now(a) + AGENT_AGAIN_US;
 }
 
 /* ---- of whom ---- */
@@ -143,7 +146,6 @@ static struct choice choose(struct agent *a)
 			true);
 	if (c.group || !a->request.active)
 		return c;
-	a->request.actively = true;
 	for (size_t i = 0; i < a->nr_groups; i++)
 		consider(a, &c, &a->groups[i],
 			a->groups[i].active_file + a->groups[i].inactive_file, false);
@@ -169,10 +171,13 @@ static uint64_t may_wait(const struct agent *a)
 	return pages_max(a->request.took_us, AGENT_BATCH_US) * AGENT_SUFFERS / 1000;
 }
 
-/* Those that were squeezed before it began are so for another reason: their own limits. */
+/*
+ * Those that were squeezed before it began are so for another reason: their own limits. Where the
+ * request before is not long over that may have been the reason, and who was noted then counts.
+ */
 static void note_who_suffers(struct agent *a)
 {
-	if (!a->request.began)
+	if (!a->request.began && agent_now(a) >= a->calm_at)
 		for (size_t i = 0; i < a->nr_seen; i++)
 			a->seen[i].suffered = agent_squeezed(&a->seen[i]);
 	a->request.began = true;
@@ -225,15 +230,27 @@ static const char *ends(const struct agent *a, uint64_t now)
 
 /* ---- batches ---- */
 
-static void run_batch(struct agent *a, const struct choice *c, uint64_t pages)
+/* Why it would not go otherwise the next time; NULL: it may. */
+static const char *refused(int error)
+{
+	if (error >= 0 || error == -EAGAIN || error == -ENOENT)
+		return NULL;
+	if (error == -EPERM || error == -EACCES)
+		return "the kernel does not permit it";
+	return "the kernel does not take such a request";
+}
+
+/* Why the request ends with it; NULL: it goes on. */
+static const char *run_batch(struct agent *a, const struct choice *c, uint64_t pages)
 {
 	uint64_t began = agent_now(a), came = 0, now;
 	struct agent_seen *s = agent_seen(a, c->group->id);
+	int r;
 
 	a->request.group = c->group->id;
 	a->request.psi_before = c->group->psi_some_us;
 	a->request.guest_psi_before = a->psi_some_us;
-	a->platform->reclaim(
+	r = a->platform->reclaim(
 		a->ctx, c->group, pages_min(pages * PAGE, c->bytes / PAGE * PAGE), c->anon, &came);
 	now = agent_now(a);
 	a->request.took_us = now - began;
@@ -245,32 +262,41 @@ static void run_batch(struct agent *a, const struct choice *c, uint64_t pages)
 	agent_probed(a, c->group, now, came);
 	if (!has_groups(a) && (a->platform->can & PROTOCOL_CAN_PRESSURE))
 		a->request.not_before = now + pages_max(a->request.took_us, AGENT_WATCH_US);
+	return refused(r);
+}
+
+/* One batch; why it ends, NULL: it goes on. */
+static const char *try_batch(struct agent *a, uint64_t now, uint64_t pages)
+{
+	struct choice c = choose(a);
+
+	if (c.group)
+		return run_batch(a, &c, pages);
+	if (!agent_probes_due(a))
+		return exhausted(a);
+	a->request.not_before = pages_max(agent_probes_due(a), now);
+	return NULL;
 }
 
 /* One batch, or the end. */
 static void go_on(struct agent *a, uint64_t now)
 {
 	uint64_t us = a->us_a_page ? a->us_a_page : US_A_PAGE_UNKNOWN, pages = 0;
-	struct choice c;
+	const char *why;
 
 	switch (batch_next(&a->request.batch, AGENT_BATCH_US / us, &pages)) {
 	case BATCH_GO:
-	case BATCH_GO_FRESH: /* they always are */
-		c = choose(a);
-		if (c.group)
-			run_batch(a, &c, pages);
-		else if (agent_probes_due(a))
-			a->request.not_before = pages_max(agent_probes_due(a), now);
-		else
-			agent_request_end(a, exhausted(a));
+		why = try_batch(a, now, pages);
 		break;
 	case BATCH_GAVE_UP:
-		agent_request_end(a, "the kernel finds nothing to free");
+		why = "the kernel finds nothing to free";
 		break;
 	default:
-		agent_request_end(a, "");
+		why = "";
 		break;
 	}
+	if (why)
+		agent_request_end(a, why);
 }
 
 void agent_request_step(struct agent *a)

@@ -15,15 +15,13 @@ enum batch_next batch_next(const struct batch *batch, uint64_t at_most, uint64_t
 
 	if (remaining == 0)
 		return BATCH_DONE;
-	if (batch->stopped)
-		return BATCH_STOPPED;
 	if (batch->empty >= BATCH_RETRIES)
 		return BATCH_GAVE_UP;
 
 	if (at_most == 0)
 		at_most = BATCH_MIN;
 	*ret_pages = pages_min(pages_min(pages_max(remaining / 4, BATCH_MIN), remaining), at_most);
-	return batch->empty == BATCH_RETRIES - 1 ? BATCH_GO_FRESH : BATCH_GO;
+	return BATCH_GO;
 }
 
 void batch_result(struct batch *batch, uint64_t reclaimed)
@@ -31,9 +29,4 @@ void batch_result(struct batch *batch, uint64_t reclaimed)
 	batch->reclaimed += reclaimed;
 	if (reclaimed == 0)
 		batch->empty++;
-}
-
-void batch_stop(struct batch *batch)
-{
-	batch->stopped = true;
 }

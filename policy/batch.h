@@ -5,8 +5,8 @@
  *
  * A quarter of what remains, but at least BATCH_MIN pages (SWAP_CLUSTER_MAX) unless less remains,
  * and at most what the caller reclaims in its time slice. An empty batch is tried again, sixteen
- * times in total over the whole reclaim; before the last the caller should read fresh figures.
- * Pure: the caller reclaims and tells.
+ * times in total over the whole reclaim. Before each, and so before the last, the caller reads
+ * fresh figures; it ends when it likes. Pure: the caller reclaims and tells.
  */
 #ifndef BALLAST_POLICY_BATCH_H
 #define BALLAST_POLICY_BATCH_H
@@ -20,15 +20,12 @@ struct batch {
 	uint64_t wanted;    /* pages, in all */
 	uint64_t reclaimed; /* so far; may pass wanted */
 	unsigned int empty; /* tries that brought nothing */
-	bool stopped;
 };
 
 enum batch_next {
-	BATCH_GO,	/* reclaim *ret_pages, then batch_result() */
-	BATCH_GO_FRESH, /* the last try: read fresh figures first */
-	BATCH_DONE,	/* all of it came, or more */
-	BATCH_GAVE_UP,	/* sixteen tries brought nothing: -EAGAIN in the kernel's terms */
-	BATCH_STOPPED,	/* batch_stop() was called */
+	BATCH_GO,      /* reclaim *ret_pages, then batch_result() */
+	BATCH_DONE,    /* all of it came, or more */
+	BATCH_GAVE_UP, /* sixteen tries brought nothing: -EAGAIN in the kernel's terms */
 };
 
 void batch_start(struct batch *batch, uint64_t wanted);
@@ -36,6 +33,5 @@ void batch_start(struct batch *batch, uint64_t wanted);
 enum batch_next batch_next(const struct batch *batch, uint64_t at_most, uint64_t *ret_pages);
 /* What the batch brought; 0 counts as an empty try. */
 void batch_result(struct batch *batch, uint64_t reclaimed);
-void batch_stop(struct batch *batch);
 
 #endif

@@ -1,7 +1,8 @@
 #!/bin/bash
 # SPDX-License-Identifier: LGPL-2.1-or-later
 # Keeps ARCHITECTURE.md true: which folder includes which, that policy/ stays pure, that headers are
-# complete by themselves, that only event loops read a clock; and README what a build needs.
+# complete by themselves, that only event loops read a clock; README what a build needs; the agent's
+# core linkable without a C library's rest; its unit what the agent does by itself.
 set -euo pipefail
 builddir=$(cd "${builddir:-.}" && pwd)
 cd "${srcdir:-.}"
@@ -111,7 +112,36 @@ unnamed() {
 	done
 }
 
-echo "1..7"
+# The agent's core and all that it links, by themselves: what is left may only be memory and string
+# functions and the compiler's own; that of sanitizers, coverage and hardening is passed over.
+not_freestanding() {
+	local object objects='' name
+	for name in guest-agent/{agent,figures,probe,reclaim} common/protocol policy/{batch,workingset}; do
+		object=$builddir/$name.o
+		[ -e "$object" ] || echo "there is no $object"
+		objects="$objects $object"
+	done
+	# shellcheck disable=SC2086 # paths, a word each
+	nm -P $objects | awk '
+		$2 == "U" { wanted[$1] = 1 }
+		$2 ~ /^[A-TV-Z]$/ { has[$1] = 1 }
+		END { for (name in wanted) if (!(name in has)) print name }
+	' | grep -vE '^(mem|str)[a-z]+$|^__(mem|str)[a-z]+_chk$|^_*(asan|tsan|ubsan|gcov|sanitizer|stack_chk)_|^__u?(div|mod)[dt]i3$|^_GLOBAL_OFFSET_TABLE_$' || true
+}
+
+# What it asks for without the capability goes as far as it has it already.
+unit_differs() {
+	local nice
+	nice=$(sed -n 's/^#define NICE (\(.*\))$/\1/p' guest-agent/main.c)
+	grep -qx "Nice=$nice" dist/ballast-agent.service.in || echo "the agent wants nice $nice"
+	grep -q '^SystemCallFilter=.*setpriority' dist/ballast-agent.service.in ||
+		echo "the agent may not call setpriority"
+	grep -q 'write(fd, "-1000", 5)' guest-agent/main.c &&
+		grep -qx 'OOMScoreAdjust=-1000' dist/ballast-agent.service.in ||
+		echo "the agent wants another oom_score_adj"
+}
+
+echo "1..9"
 [ -n "$table" ] && [ -n "$pure" ] && missing='' || missing='no table, or no list of headers'
 report "the_table_of_folders_is_found_in_ARCHITECTURE" "$missing"
 report "every_folder_with_sources_is_in_the_table" "$(unlisted)"
@@ -120,3 +150,5 @@ report "policy_includes_no_header_of_the_system_that_could_do_io_or_read_a_clock
 report "only_event_loops_read_a_clock" "$(readers_of_clocks)"
 report "every_header_is_complete_by_itself" "$(incomplete)"
 report "README_names_every_package_that_a_build_needs" "$(unnamed)"
+report "agents_core_needs_nothing_but_memory_and_string_functions" "$(not_freestanding)"
+report "unit_of_the_agent_gives_it_what_it_asks_for_itself" "$(unit_differs)"

@@ -44,12 +44,14 @@ struct lv_qga {
 	uint64_t began;		 /* this round */
 	int failed;		 /* it is asked nothing more in this round */
 	char why[PROTOCOL_TEXT]; /* of -EPERM */
-	bool invalid;		 /* the guest's kernel found the last write invalid */
+	int refusal;		 /* what the guest's kernel said to the last -EACCES */
 	bool ask;		 /* call is to be handed to the agent's core */
 	struct hv_call call;
 	uint64_t now; /* of the agent's core */
-	bool met, pressure, probes, swappiness;
-	struct agent_guest seen; /* the last reading */
+	bool met, pressure, probes;
+	bool reclaims, swappiness; /* there is memory.reclaim; and it takes that */
+	uint64_t page;		   /* bytes, in which the guest's kernel counts */
+	struct agent_guest seen;   /* the last reading */
 	uint64_t restores, stolen;
 	struct agent_channel channel;
 	struct agent agent;

@@ -3,7 +3,8 @@
  * A guest without a ballast-agent, reached through QEMU's: the agent's own core (guest-agent/) runs
  * here for it, on a platform that reads and writes the guest's files through guest-file-open and
  * the like. So the rules are those of ballast-agent, and what comes out is what its channel would
- * bring. The guest is one group: folders cannot be listed.
+ * bring. The guest is one group: no command lists folders but guest-exec, which would let whoever
+ * asks do anything, and no file that is there on all kernels has the groups' names.
  */
 #include <config.h>
 
@@ -19,6 +20,8 @@
 
 /* An answer takes milliseconds; libvirt itself waits up to 5 s more to get into step with it. */
 #define TIMEOUT_S 1
+/* Of a guest whose agent may not read its own maps. */
+#define PAGE_UNKNOWN UINT64_C(4096)
 /* No guest has as much memory, nor has ever read or freed as much: 1 PiB. */
 #define FIGURE_MAX (UINT64_C(1) << 50)
 
@@ -46,6 +49,18 @@ static int errno_of(const struct lv_qga *q, int code)
 	}
 }
 
+/* Its number is in the text alone. What has none may go the next time. */
+static int refusal_of(const char *message)
+{
+	if (!message)
+		return -EAGAIN;
+	if (strstr(message, "Invalid argument"))
+		return -EINVAL;
+	if (strstr(message, "not permitted") || strstr(message, "Permission denied"))
+		return -EPERM;
+	return strstr(message, "No such file") ? -ENOENT : -EAGAIN;
+}
+
 /* -EACCES: the agent, or the guest's kernel, refuses it. All else ends the round. */
 static int command(struct lv_qga *q, const char *text, char **ret_answer)
 {
@@ -63,7 +78,7 @@ static int command(struct lv_qga *q, const char *text, char **ret_answer)
 		return 0;
 	}
 	error = q->hv->calls->get_last_error();
-	q->invalid = error && error->message && strstr(error->message, "Invalid argument");
+	q->refusal = refusal_of(error ? error->message : NULL);
 	r = errno_of(q, error ? error->code : VIR_ERR_OK);
 	if (r != -EACCES)
 		q->failed = r;
@@ -125,25 +140,23 @@ static int read_file(struct lv_qga *q, const char *path)
 
 /*
  * "r+" makes no file. The agent writes with buffers: the kernel has it, and says what it thinks of
- * it, when it is flushed.
+ * it, when it is flushed: -EINVAL, -EPERM, -ENOENT, -EAGAIN. All else ends the round.
  */
 static int write_file(struct lv_qga *q, const char *path, const char *what)
 {
 	char text[QGA_COMMAND];
 	int64_t handle;
-	bool invalid;
 	int r = open_file(q, path, "r+", &handle);
 
 	if (r < 0)
-		return r;
+		return r == -EACCES ? q->refusal : r;
 	qga_ask_write(text, handle, what);
 	r = do_it(q, text);
 	qga_ask_flush(text, handle);
 	if (r == 0)
 		r = do_it(q, text);
-	invalid = r < 0 && q->invalid;
+	r = r == -EACCES ? q->refusal : r;
 	close_file(q, handle);
-	q->invalid = invalid;
 	return r;
 }
 
@@ -177,6 +190,12 @@ static void bound(struct agent_guest *g)
 	g->psi_full_us = bounded(g->psi_full_us);
 }
 
+/* Without swappiness, which a kernel may not take, only a lack of swap keeps anonymous pages. */
+static bool may_reclaim(const struct lv_qga *q, const struct agent_guest *g)
+{
+	return q->reclaims && (q->swappiness || !g->swap_free);
+}
+
 static int guest(void *ctx, struct agent_guest *ret_guest)
 {
 	struct lv_qga *q = ctx;
@@ -191,14 +210,17 @@ static int guest(void *ctx, struct agent_guest *ret_guest)
 		q->failed = r;
 		return r;
 	}
-	linux_take_vmstat(q->file, &g);
-	q->restores = bounded(linux_restores(q->file));
-	q->stolen = linux_stolen(q->file);
+	linux_take_vmstat(q->file, q->page, &g);
+	q->restores = bounded(linux_restores(q->file, q->page));
+	q->stolen = bounded(linux_stolen(q->file, q->page));
 	if (q->pressure && read_file(q, "/proc/pressure/memory") == 0)
 		linux_take_pressure(q->file, &g);
 	if (q->probes)
 		g.aging = AGENT_PROBES;
 	bound(&g);
+	q->platform.can &= ~(uint64_t)PROTOCOL_CAN_RECLAIM;
+	if (may_reclaim(q, &g))
+		q->platform.can |= PROTOCOL_CAN_RECLAIM;
 	*ret_guest = q->seen = g;
 	return 0;
 }
@@ -211,36 +233,31 @@ static size_t groups(void *ctx, struct agent_group *ret_groups, size_t nr)
 	return 1;
 }
 
-/*
- * What a batch took is what the write took: the calls around it are none of the guest's work.
- * Without swappiness, which this kernel does not take, only a lack of swap keeps anonymous pages.
- */
+/* What a batch took is what the write took: the calls around it are none of the guest's work. */
 static int reclaim(
 	void *ctx, const struct agent_group *group, uint64_t bytes, bool anon, uint64_t *ret_came)
 {
 	struct lv_qga *q = ctx;
-	bool file_only = !anon && q->swappiness;
 	uint64_t before = q->stolen, after;
 	char text[QGA_WRITE];
 	int r;
 
 	*ret_came = 0;
-	if (!anon && !q->swappiness && q->seen.swap_free)
+	if (!may_reclaim(q, &q->seen))
 		return -EOPNOTSUPP;
-	snprintf(text, sizeof(text), "%" PRIu64 "%s", bytes, file_only ? " swappiness=0" : "");
+	snprintf(text, sizeof(text), "%" PRIu64 "%s%s", bytes, q->swappiness ? " swappiness=" : "",
+		!q->swappiness ? ""
+		: anon	       ? "200"
+			       : "0");
 	q->now = hv_now();
 	r = write_file(q, RECLAIM_FILE, text);
 	q->now = hv_now();
-	if (r == -EACCES && q->invalid && file_only) {
-		q->swappiness = false;
-		return reclaim(ctx, group, bytes, anon, ret_came);
-	}
 	if (read_file(q, "/proc/vmstat") == 0) {
-		after = linux_stolen(q->file);
-		*ret_came = after > before ? bounded(after - before) : 0;
+		after = bounded(linux_stolen(q->file, q->page));
+		*ret_came = after > before ? after - before : 0;
 		q->stolen = after;
 	}
-	return r;
+	return q->failed ? -EAGAIN : r; /* what failed ends more than the request */
 }
 
 static int send_text(void *ctx, const char *text, size_t length)
@@ -293,17 +310,33 @@ static const char *blocked(struct lv_qga *q, unsigned int can)
 	return q->why;
 }
 
-/* Whether this kernel, and the agent's policy, let memory be reclaimed. */
-static bool may_reclaim(struct lv_qga *q, const struct qga_info *info)
+/*
+ * Whether this kernel, and the agent's policy, let memory be reclaimed. Of nothing nothing is
+ * taken: that shows whether it takes swappiness.
+ */
+static void try_reclaim(struct lv_qga *q, const struct qga_info *info)
 {
 	unsigned int lacking = (QGA_WRITES | QGA_FLUSH) & ~info->can;
-	int64_t handle;
+	int r;
 
+	q->reclaims = q->swappiness = false;
 	if (lacking) {
 		agent_channel_fault(&q->channel, blocked(q, lacking));
-		return false;
+		return;
 	}
-	return open_file(q, RECLAIM_FILE, "r+", &handle) == 0 && close_file(q, handle) == 0;
+	r = write_file(q, RECLAIM_FILE, "0 swappiness=0");
+	q->swappiness = r == 0;
+	q->reclaims = r == 0 || r == -EINVAL;
+}
+
+/* As the maps of the agent itself have it. */
+static uint64_t page_size(struct lv_qga *q)
+{
+	uint64_t page = 0;
+
+	if (read_file(q, "/proc/self/smaps") == 0)
+		page = linux_kib(q->file, "KernelPageSize");
+	return page == 16384 || page == 65536 ? page : PAGE_UNKNOWN;
 }
 
 /* What the guest can, as ballast-agent says it with its hello. */
@@ -319,7 +352,6 @@ static void greet(struct lv_qga *q, uint64_t can)
 		.groups = groups,
 		.reclaim = reclaim,
 		.send = send_text };
-	q->swappiness = true;
 	agent_start(&q->agent, &q->platform, q);
 	agent_input(&q->agent, text, length);
 	q->met = true;
@@ -364,7 +396,9 @@ static void meet(struct lv_qga *q)
 	q->pressure = read_file(q, "/proc/pressure/memory") == 0;
 	if (q->pressure)
 		can |= PROTOCOL_CAN_PRESSURE;
-	if (may_reclaim(q, &info))
+	q->page = page_size(q);
+	try_reclaim(q, &info);
+	if (may_reclaim(q, &g))
 		can |= PROTOCOL_CAN_RECLAIM;
 	snprintf(q->software, sizeof(q->software), "qemu-ga %s", info.version);
 	if (!q->failed)

@@ -29,10 +29,12 @@ static void read_contents(const char *text)
 		(guest.total == 0 || guest.total > PROTOCOL_NUMBER_MAX ||
 			guest.available > guest.total || guest.inactive_file > PROTOCOL_NUMBER_MAX))
 		abort();
-	linux_take_vmstat(text, &guest);
+	linux_take_vmstat(text, 65536, &guest);
 	linux_take_pressure(text, &guest);
-	linux_restores(text);
-	linux_stolen(text);
+	if (guest.refaults > PROTOCOL_NUMBER_MAX || guest.swapins > PROTOCOL_NUMBER_MAX ||
+		linux_restores(text, 65536) > PROTOCOL_NUMBER_MAX ||
+		linux_stolen(text, 65536) > PROTOCOL_NUMBER_MAX)
+		abort();
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)

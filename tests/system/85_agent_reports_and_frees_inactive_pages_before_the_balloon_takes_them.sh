@@ -117,6 +117,14 @@ expect "by generations too the hot group keeps what it has" \
 	"$(guest batch current hot)" -ge $(((AGENT_HOT - 4) * 1048576))
 guest batch "echo n >/sys/kernel/mm/lru_gen/enabled"
 
+# Its port is unplugged, and then there is one again.
+printf '%s\n' "<channel type='unix'><source mode='bind' path='$LAB/batch.agent'/>" \
+	"<target type='virtio' name='org.ballast.agent.0'/></channel>" >"$LAB/batch.channel.xml"
+lab_virsh detach-device batch "$LAB/batch.channel.xml"
+lab_virsh attach-device batch "$LAB/batch.channel.xml"
+expect "it finds the port that was plugged in anew" \
+	"$(say_to_agent 10 '"type":"hello"' "" >/dev/null && echo yes)" = yes
+
 # Nearly all is used: it says so before anything is killed, and outlives what is.
 expect "nothing was killed" "$(guest_value batch oom_kill)" = 0
 for _ in 1 2 3 4; do

@@ -979,6 +979,8 @@ static char *agent_command(virDomainPtr dom, const char *command, int timeout, u
 	else if (r == 0)
 		failed(code, code == VIR_ERR_OPERATION_FAILED
 				     ? "failed to flush file: Invalid argument"
+			     : code == VIR_ERR_OPERATION_DENIED
+				     ? "failed to flush file: Operation not permitted"
 				     : "made up");
 	fake_lock();
 	d->agent_busy = false;

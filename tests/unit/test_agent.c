@@ -14,12 +14,13 @@
 
 #define MIB    (UINT64_C(1) << 20)
 #define SECOND UINT64_C(1000000)
-#define GROUPS 3
+#define GROUPS 12
 
 static struct {
 	uint64_t now;
 	struct agent_guest guest;
 	struct agent_group groups[GROUPS];
+	size_t nr_groups;
 	uint64_t taken[GROUPS], largest; /* bytes that were reclaimed; the largest batch */
 	uint64_t sizes[64];		 /* of the first batches */
 	unsigned int batches, protected, unprotected, sent, walks;
@@ -28,7 +29,7 @@ static struct {
 	bool squeezes;	   /* it makes the hot group read again what it uses */
 	uint64_t waits_us; /* so much the guest waits in each batch, the agent included */
 	bool reads_again[GROUPS];
-	int protect_error;
+	int protect_error, unprotect_error, reclaim_error, guest_error, send_error;
 	char last[PROTOCOL_MESSAGE_MAX + 2];
 } g;
 
@@ -43,14 +44,14 @@ static uint64_t test_now(void *ctx)
 static int test_guest(void *ctx, struct agent_guest *ret)
 {
 	*ret = g.guest;
-	return 0;
+	return g.guest_error;
 }
 
 static size_t test_groups(void *ctx, struct agent_group *ret, size_t nr)
 {
 	g.walks++;
-	memcpy(ret, g.groups, sizeof(g.groups));
-	return GROUPS;
+	memcpy(ret, g.groups, g.nr_groups * sizeof(g.groups[0]));
+	return g.nr_groups;
 }
 
 static int test_reclaim(
@@ -85,7 +86,7 @@ static int test_reclaim(
 	g.guest.free += came;
 	g.taken[group->id - 1] += came;
 	*ret_came = came;
-	return 0;
+	return g.reclaim_error;
 }
 
 static int test_protect(void *ctx, const struct agent_group *group)
@@ -94,13 +95,16 @@ static int test_protect(void *ctx, const struct agent_group *group)
 	return g.protect_error;
 }
 
-static void test_unprotect(void *ctx)
+static int test_unprotect(void *ctx)
 {
 	g.unprotected++;
+	return g.unprotect_error;
 }
 
 static int test_send(void *ctx, const char *text, size_t length)
 {
+	if (g.send_error)
+		return g.send_error;
 	g.sent++;
 	memcpy(g.last, text, length);
 	g.last[length] = '\0';
@@ -137,6 +141,7 @@ static void setup(void)
 		.active_file = 100 * MIB,
 		.inactive_file = 420 * MIB,
 		.active_anon = 100 * MIB };
+	g.nr_groups = 3;
 	g.groups[0] = (struct agent_group){ .id = 1, .name = "hot", .current = 120 * MIB };
 	g.groups[0].active_file = 100 * MIB;
 	g.groups[0].inactive_file = 20 * MIB;
@@ -146,6 +151,8 @@ static void setup(void)
 	g.groups[2].inactive_file = 100 * MIB;
 	platform.can = BY_LISTS;
 	agent_start(&agent, &platform, NULL);
+	ck_assert_uint_eq(g.unprotected, 1); /* what is left of before */
+	g.unprotected = 0;
 	length = agent_channel_open(&channel, g.now, text);
 	agent_input(&agent, text, length);
 }
@@ -240,6 +247,22 @@ START_TEST(active_pages_are_taken_only_where_the_host_says_so)
 }
 END_TEST
 
+START_TEST(active_pages_stay_as_long_as_anything_inactive_is_found)
+{
+	g.groups[0].active_file = 500 * MIB;
+	if (_i) {
+		g.groups[1].inactive_file = g.groups[2].inactive_file = 0;
+		g.groups[2].inactive_anon = 400 * MIB;
+		g.guest.swap_free = 1024 * MIB;
+	}
+	step();
+	ask(350 * MIB, true, _i);
+	run();
+	ck_assert_uint_eq(answer(), 350 * MIB);
+	ck_assert_uint_eq(g.taken[0], 0);
+}
+END_TEST
+
 START_TEST(anonymous_pages_go_only_where_they_may_and_as_far_as_there_is_swap)
 {
 	g.groups[1].inactive_file = g.groups[2].inactive_file = 0;
@@ -297,6 +320,40 @@ START_TEST(sixteen_empty_batches_in_all_and_no_more)
 }
 END_TEST
 
+static const struct {
+	int error;
+	bool ends;
+	const char *why;
+} refusals[] = {
+	{ -EPERM, true, "does not permit" }, { -EACCES, true, "does not permit" },
+	{ -EINVAL, true, "does not take" }, { -EOPNOTSUPP, true, "does not take" },
+	{ -EAGAIN, false, "finds nothing" },
+	{ -ENOENT, false, "finds nothing" }, /* the group has gone: there are others */
+};
+
+START_TEST(BR_89_what_the_kernel_refuses_ends_a_request_and_is_told)
+{
+	g.stuck = true;
+	g.reclaim_error = refusals[_i].error;
+	step();
+	ask(64 * MIB, false, false);
+	run();
+	ck_assert_uint_eq(g.batches, refusals[_i].ends ? 1 : BATCH_RETRIES);
+	ck_assert_uint_eq(answer(), 0);
+	ck_assert_ptr_nonnull(strstr(g.last, refusals[_i].why));
+}
+END_TEST
+
+START_TEST(BR_89_that_less_came_than_was_asked_is_no_error)
+{
+	g.reclaim_error = -EAGAIN;
+	step();
+	ask(64 * MIB, false, false);
+	run();
+	ck_assert_uint_eq(answer(), 64 * MIB);
+}
+END_TEST
+
 START_TEST(group_that_waits_for_memory_ends_it_at_once)
 {
 	g.hurts = true;
@@ -331,6 +388,41 @@ START_TEST(group_that_suffered_before_ends_nothing)
 	ask(300 * MIB, false, false);
 	run();
 	ck_assert_uint_eq(answer(), 300 * MIB);
+}
+END_TEST
+
+static void squeezed_by_now(void)
+{
+	g.now += SECOND;
+	g.groups[0].psi_some_us += 500000;
+	g.groups[0].restores += MIB;
+	step();
+}
+
+START_TEST(group_that_one_request_squeezed_ends_the_next_as_well)
+{
+	g.squeezes = true;
+	step();
+	ask(300 * MIB, false, false);
+	run();
+	ck_assert_uint_lt(answer(), 300 * MIB);
+	g.batches = 0;
+	for (int i = 0; i < 2; i++) {
+		squeezed_by_now();
+		ask(64 * MIB, false, false);
+		run();
+		ck_assert_uint_eq(answer(), 0);
+		ck_assert_uint_eq(g.batches, 0);
+		ck_assert_ptr_nonnull(strstr(g.last, "a group waits for memory"));
+	}
+	/* Long after anything was taken it has another reason. */
+	g.now += AGENT_AFTER_US;
+	step();
+	squeezed_by_now();
+	agent.us_a_page = 3; /* not what the last, small batch took */
+	ask(64 * MIB, false, false);
+	run();
+	ck_assert_uint_eq(answer(), 64 * MIB);
 }
 END_TEST
 
@@ -426,6 +518,32 @@ START_TEST(protection_is_put_back_some_time_after_the_request_and_at_the_end)
 }
 END_TEST
 
+START_TEST(protection_that_cannot_be_put_back_is_tried_again)
+{
+	uint64_t next;
+
+	step();
+	ask(16 * MIB, false, false);
+	run();
+	g.unprotect_error = -EIO;
+	g.now += AGENT_PROTECT_US;
+	next = step();
+	ck_assert_uint_eq(g.unprotected, 1);
+	ck_assert_uint_le(next, g.now + AGENT_AGAIN_US);
+	step();
+	ck_assert_uint_eq(g.unprotected, 1);
+	g.unprotect_error = 0;
+	g.now += AGENT_AGAIN_US;
+	step();
+	ck_assert_uint_eq(g.unprotected, 2);
+	g.now += AGENT_AGAIN_US;
+	step();
+	ck_assert_uint_eq(g.unprotected, 2);
+	agent_stop(&agent); /* whatever there is */
+	ck_assert_uint_eq(g.unprotected, 3);
+}
+END_TEST
+
 START_TEST(protection_that_cannot_be_is_tried_once_a_request)
 {
 	g.protect_error = -EEXIST;
@@ -486,6 +604,87 @@ START_TEST(reports_are_rare_at_rest_and_come_at_once_under_pressure)
 	sent = g.sent;
 	step();
 	ck_assert_uint_eq(g.sent - sent, 1);
+}
+END_TEST
+
+START_TEST(figures_that_cannot_be_read_under_pressure_are_not_read_over_and_over)
+{
+	unsigned int sent;
+
+	step();
+	g.now += SECOND;
+	g.guest_error = -EIO;
+	agent_pressure(&agent);
+	for (int i = 0; i < 30; i++) {
+		uint64_t next = step();
+
+		ck_assert_uint_ge(next, g.now + AGENT_PRESSURE_US);
+		g.now = next;
+	}
+	g.guest_error = 0;
+	sent = g.sent;
+	step();
+	ck_assert_uint_eq(g.sent - sent, 1);
+}
+END_TEST
+
+START_TEST(pressure_that_could_not_be_told_is_told_as_soon_as_it_can)
+{
+	unsigned int sent;
+	uint64_t next;
+
+	step();
+	g.now += AGENT_PRESSURE_US;
+	agent_pressure(&agent);
+	g.send_error = -EAGAIN;
+	sent = g.sent;
+	next = step();
+	ck_assert_uint_eq(g.sent, sent);
+	ck_assert_uint_eq(next, g.now + AGENT_PRESSURE_US);
+	g.send_error = 0;
+	g.now = next;
+	next = step();
+	ck_assert_uint_eq(g.sent - sent, 1);
+	ck_assert_uint_gt(next, g.now + AGENT_PRESSURE_US);
+}
+END_TEST
+
+/* 1024 MiB in all less what is free or of files, and 100 MiB that are active. */
+START_TEST(working_set_is_what_is_used_and_what_is_read_again)
+{
+	const uint64_t used = (1024 - 300 - 100 - 420 + 100) * MIB;
+
+	step();
+	ck_assert_uint_eq(channel.agent.workingset, used);
+	g.now += SECOND;
+	g.guest.refaults += 30 * MIB;
+	step();
+	ck_assert_uint_eq(channel.agent.workingset, used + 30 * MIB);
+}
+END_TEST
+
+START_TEST(busiest_groups_are_told_by_name_and_no_more_than_eight)
+{
+	static const int order[] = { 8, 3, 12, 11, 10, 9, 7, 6 };
+	char name[8];
+
+	g.nr_groups = GROUPS;
+	for (unsigned int i = 0; i < GROUPS; i++) {
+		g.groups[i] = (struct agent_group){ .id = i + 1, .current = (i + 1) * MIB };
+		snprintf(g.groups[i].name, sizeof(g.groups[i].name), "g%u", i + 1);
+	}
+	step();
+	g.now += SECOND;
+	g.groups[2].refaults += 5 * MIB;
+	g.groups[7].refaults += 9 * MIB;
+	g.guest.refaults += 14 * MIB;
+	step();
+	ck_assert_uint_eq(channel.agent.nr_groups, PROTOCOL_GROUPS);
+	for (unsigned int i = 0; i < PROTOCOL_GROUPS; i++) {
+		snprintf(name, sizeof(name), "g%d", order[i]);
+		ck_assert_str_eq(channel.agent.groups[i].name, name);
+	}
+	ck_assert_uint_eq(channel.agent.groups[0].refaults, 9 * MIB);
 }
 END_TEST
 
@@ -599,6 +798,81 @@ START_TEST(group_that_reads_again_what_was_taken_is_left_alone_and_protected)
 	run();
 	ck_assert_uint_lt(answer(), 100 * MIB);
 	ck_assert_uint_le(g.taken[0], 120 * MIB / 64);
+}
+END_TEST
+
+static void one_group_that_is_probed(void)
+{
+	ages(AGENT_PROBES);
+	g.groups[0] = g.groups[1];
+	g.groups[0].id = 1;
+	g.nr_groups = 1;
+	step();
+}
+
+START_TEST(last_probe_of_a_request_is_judged_when_it_was_and_not_by_all_that_follows)
+{
+	uint64_t due;
+
+	one_group_that_is_probed();
+	ask(MIB, false, false);
+	run();
+	ck_assert_uint_eq(answer(), MIB);
+	due = agent.seen[0].probe.at + AGENT_PROBE_US;
+	ck_assert_uint_eq(step(), due);
+	for (int i = 0; i < 3; i++)
+		g.now = step();
+	g.now += 60 * SECOND;
+	g.groups[0].refaults += 300 * MIB; /* what it streamed meanwhile */
+	ask(MIB, false, false);
+	run();
+	ck_assert_uint_eq(answer(), MIB);
+}
+END_TEST
+
+START_TEST(what_a_request_took_last_and_is_read_again_rests_the_group)
+{
+	one_group_that_is_probed();
+	ask(MIB, false, false);
+	run();
+	ck_assert_uint_eq(answer(), MIB);
+	g.groups[0].refaults += MIB;
+	for (int i = 0; i < 3; i++)
+		g.now = step();
+	ask(MIB, false, false);
+	run();
+	ck_assert_uint_eq(answer(), 0);
+}
+END_TEST
+
+/* ---- versions ---- */
+
+START_TEST(of_the_versions_that_both_speak_the_newest_counts)
+{
+	agent_channel_input(&channel, g.now,
+		"{\"type\":\"hello\",\"oldest\":1,\"newest\":7,\"can\":[\"reclaim\"]}\n", 58);
+	ck_assert(channel.agent.connected);
+	ck_assert_uint_eq(channel.agent.version, PROTOCOL_NEWEST);
+	ck_assert_uint_eq(channel.agent.faults, 0);
+}
+END_TEST
+
+START_TEST(side_that_speaks_no_version_of_the_others_is_not_spoken_to)
+{
+	static const char newer[] = "{\"type\":\"hello\",\"oldest\":2,\"newest\":7}\n";
+	unsigned int sent;
+
+	agent_channel_close(&channel);
+	agent_channel_input(&channel, g.now, newer, sizeof(newer) - 1);
+	ck_assert(!channel.agent.connected);
+	ck_assert_str_eq(channel.agent.fault, "speaks no version that is spoken here");
+	agent_input(&agent, newer, sizeof(newer) - 1);
+	/* It says which it speaks itself, and nothing more. */
+	ck_assert_ptr_nonnull(strstr(g.last, "\"hello\""));
+	sent = g.sent;
+	g.now += 10 * SECOND;
+	step();
+	ck_assert_uint_eq(g.sent, sent);
 }
 END_TEST
 
@@ -798,13 +1072,18 @@ int main(void)
 	tcase_add_test(tc, inactive_pages_of_who_has_many_go_and_the_hot_group_keeps_all);
 	tcase_add_test(tc, batches_are_at_most_a_quarter_of_what_remains);
 	tcase_add_test(tc, active_pages_are_taken_only_where_the_host_says_so);
+	tcase_add_loop_test(tc, active_pages_stay_as_long_as_anything_inactive_is_found, 0, 2);
 	tcase_add_test(tc, anonymous_pages_go_only_where_they_may_and_as_far_as_there_is_swap);
 	tcase_add_test(tc, BR_50_batches_are_a_quarter_of_what_remains_64_48_36_27);
 	tcase_add_test(tc, group_that_nobody_is_in_gives_last);
 	tcase_add_test(tc, sixteen_empty_batches_in_all_and_no_more);
+	tcase_add_loop_test(tc, BR_89_what_the_kernel_refuses_ends_a_request_and_is_told, 0,
+		sizeof(refusals) / sizeof(refusals[0]));
+	tcase_add_test(tc, BR_89_that_less_came_than_was_asked_is_no_error);
 	tcase_add_test(tc, group_that_waits_for_memory_ends_it_at_once);
 	tcase_add_test(tc, another_group_that_begins_to_read_again_what_it_used_ends_it);
 	tcase_add_test(tc, group_that_suffered_before_ends_nothing);
+	tcase_add_test(tc, group_that_one_request_squeezed_ends_the_next_as_well);
 	tcase_add_test(
 		tc, looping_stream_s_pressure_on_the_guest_ends_nothing_where_there_are_groups);
 	tcase_add_loop_test(
@@ -813,10 +1092,15 @@ int main(void)
 	tcase_add_test(tc, told_to_stop_it_stops_and_tells_what_came);
 	tcase_add_test(tc, deadline_ends_it);
 	tcase_add_test(tc, protection_is_put_back_some_time_after_the_request_and_at_the_end);
+	tcase_add_test(tc, protection_that_cannot_be_put_back_is_tried_again);
 	tcase_add_test(tc, protection_that_cannot_be_is_tried_once_a_request);
 	tcase_add_test(tc, at_rest_it_wakes_once_a_second_and_walks_the_groups_once_in_three);
 	tcase_add_test(tc, first_batch_is_what_a_slow_guest_frees_in_a_batchs_time);
 	tcase_add_test(tc, reports_are_rare_at_rest_and_come_at_once_under_pressure);
+	tcase_add_test(tc, figures_that_cannot_be_read_under_pressure_are_not_read_over_and_over);
+	tcase_add_test(tc, pressure_that_could_not_be_told_is_told_as_soon_as_it_can);
+	tcase_add_test(tc, working_set_is_what_is_used_and_what_is_read_again);
+	tcase_add_test(tc, busiest_groups_are_told_by_name_and_no_more_than_eight);
 	tcase_add_test(tc, looping_stream_is_not_hurt_and_squeezed_group_asks);
 	tcase_add_test(tc, nonsense_from_the_host_is_answered_and_changes_nothing);
 	tcase_add_loop_test(tc, kernel_that_turns_to_generations_is_told_and_no_list_is, 0, 2);
@@ -824,6 +1108,11 @@ int main(void)
 	tcase_add_test(tc, probes_double_as_long_as_nothing_is_read_again);
 	tcase_add_loop_test(
 		tc, group_that_reads_again_what_was_taken_is_left_alone_and_protected, 0, 2);
+	tcase_add_test(
+		tc, last_probe_of_a_request_is_judged_when_it_was_and_not_by_all_that_follows);
+	tcase_add_test(tc, what_a_request_took_last_and_is_read_again_rests_the_group);
+	tcase_add_test(tc, of_the_versions_that_both_speak_the_newest_counts);
+	tcase_add_test(tc, side_that_speaks_no_version_of_the_others_is_not_spoken_to);
 	tcase_add_test(tc, answer_with_another_id_counts_for_nothing_and_is_a_fault);
 	tcase_add_test(
 		tc, BR_32_agent_that_never_reads_is_waited_for_until_its_deadline_and_is_at_fault);

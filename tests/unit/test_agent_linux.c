@@ -6,8 +6,10 @@
 
 #include <check.h>
 #include <stdio.h>
+#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/inotify.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -137,7 +139,7 @@ START_TEST(meminfo_is_read_by_name_wherever_a_line_stands)
 }
 END_TEST
 
-START_TEST(total_is_read_anew_each_time)
+START_TEST(BR_56_total_is_read_anew_each_time)
 {
 	start();
 	put(proc, "meminfo", "MemTotal: 1782579 kB\nMemFree: 1 kB\nMemAvailable: 2 kB\n");
@@ -201,6 +203,60 @@ START_TEST(group_whose_children_have_no_memory_controller_is_the_leaf)
 }
 END_TEST
 
+/* One of another page size counts in its own. */
+START_TEST(counters_of_pages_are_told_in_the_kernels_own_pages)
+{
+	group(cgroup, "a", "workingset_refault_file 3\nworkingset_restore_file 2\npgsteal 7\n");
+	put(proc, "vmstat", "pswpin 5\nworkingset_refault_file 4\n");
+	start();
+	ck_assert_uint_eq(platform.page, (uint64_t)sysconf(_SC_PAGESIZE));
+	platform.page = 64 * KIB;
+	ck_assert_uint_eq(guest().swapins, 5 * 64 * KIB);
+	ck_assert_uint_eq(guest().refaults, 4 * 64 * KIB);
+	ck_assert_uint_eq(platform.table.groups(&platform, groups, AGENT_GROUPS), 1);
+	ck_assert_uint_eq(groups[0].refaults, 3 * 64 * KIB);
+	ck_assert_uint_eq(groups[0].restores, 2 * 64 * KIB);
+}
+END_TEST
+
+START_TEST(no_sum_of_counters_is_more_than_can_be_told)
+{
+	put(proc, "vmstat",
+		"workingset_refault_file 9223372036854775807\n"
+		"workingset_refault_anon 9223372036854775807\n"
+		"workingset_refault 9223372036854775807\n");
+	start();
+	ck_assert_uint_eq(guest().refaults, PROTOCOL_NUMBER_MAX);
+}
+END_TEST
+
+/* A child that is hidden, whose figures cannot be read, or whose path is too long. */
+START_TEST(group_with_a_child_that_is_not_looked_at_is_no_leaf)
+{
+	char a[160], path[600], name[241];
+
+	memset(name, 'x', 240);
+	name[240] = '\0';
+	group(cgroup, "a", "active_file 4096\n");
+	put(cgroup, "memory.reclaim", "");
+	snprintf(a, sizeof(a), "%s/a", cgroup);
+	snprintf(path, sizeof(path), "%s/%s", a, _i == 0 ? ".b" : _i == 1 ? "b" : name);
+	ck_assert_int_eq(mkdir(path, 0700), 0);
+	if (_i == 1)
+		strcat(path, "/memory.stat");
+	else if (_i == 2)
+		strcat(strcat(path, "/"), name);
+	if (_i > 0)
+		ck_assert_int_eq(mkdir(path, 0700), 0);
+	start();
+	/* Nor is the root the one group. */
+	ck_assert_uint_eq(platform.table.groups(&platform, groups, AGENT_GROUPS), 0);
+	group(cgroup, "c", "active_file 4096\n");
+	ck_assert_uint_eq(platform.table.groups(&platform, groups, AGENT_GROUPS), 1);
+	ck_assert_str_eq(groups[0].name, "c");
+}
+END_TEST
+
 START_TEST(guest_without_groups_is_one_and_without_reclaim_says_so)
 {
 	start();
@@ -234,7 +290,7 @@ START_TEST(of_more_groups_than_are_looked_at_the_largest_count)
 }
 END_TEST
 
-START_TEST(only_the_leaf_is_written_and_without_anonymous_pages)
+START_TEST(only_the_leaf_is_written_and_pages_of_one_kind_go)
 {
 	char a[160], text[64];
 	uint64_t came;
@@ -243,13 +299,97 @@ START_TEST(only_the_leaf_is_written_and_without_anonymous_pages)
 	put(cgroup, "memory.reclaim", "untouched");
 	start();
 	platform.table.groups(&platform, groups, AGENT_GROUPS);
-	ck_assert_int_eq(platform.table.reclaim(&platform, &groups[0], 131072, false, &came), 0);
+	ck_assert_int_eq(platform.table.reclaim(&platform, &groups[0], 131072, _i, &came), 0);
 	snprintf(a, sizeof(a), "%s/a", cgroup);
 	read_text(a, "memory.reclaim", text, sizeof(text));
-	ck_assert_str_eq(text, "131072 swappiness=0");
+	ck_assert_str_eq(text, _i ? "131072 swappiness=200" : "131072 swappiness=0");
 	read_text(cgroup, "memory.reclaim", text, sizeof(text));
 	ck_assert_str_eq(text, "untouched");
 	ck_assert_uint_eq(came, 0); /* no counter moved */
+}
+END_TEST
+
+/* Takes one number and nothing else, as memory.reclaim did at first. */
+#define ONE_NUMBER "/proc/self/timerslack_ns"
+
+static void old_reclaim(const char *folder)
+{
+	char path[256];
+
+	snprintf(path, sizeof(path), "%s/memory.reclaim", folder);
+	unlink(path);
+	ck_assert_int_eq(symlink(ONE_NUMBER, path), 0);
+}
+
+static void swap_free(const char *kib)
+{
+	char text[512];
+
+	snprintf(text, sizeof(text), "%.*sSwapFree: %s kB\n",
+		(int)(strstr(meminfo, "SwapFree") - meminfo), meminfo, kib);
+	put(proc, "meminfo", text);
+}
+
+/* Events of one kind that follow each other are one: each opening is told as well. */
+static unsigned int nr_written(int fd)
+{
+	_Alignas(struct inotify_event) char data[1024];
+	ssize_t n = read(fd, data, sizeof(data));
+	unsigned int nr = 0;
+
+	for (ssize_t at = 0; at < n;) {
+		const struct inotify_event *e = (const void *)(data + at);
+
+		nr += !!(e->mask & IN_CLOSE_WRITE);
+		at += (ssize_t)(sizeof(*e) + e->len);
+	}
+	return nr;
+}
+
+START_TEST(kernel_without_swappiness_keeps_anonymous_pages_by_the_swap_limit)
+{
+	char a[160], path[192], text[64];
+	int fd = inotify_init1(IN_NONBLOCK);
+	uint64_t came;
+
+	group(cgroup, "a", "inactive_file 409600\n");
+	snprintf(a, sizeof(a), "%s/a", cgroup);
+	put(a, "memory.swap.current", "8192\n");
+	put(a, "memory.swap.max", "max\n");
+	old_reclaim(a);
+	swap_free(_i ? "1000" : "0");
+	start();
+	ck_assert(platform.table.can & PROTOCOL_CAN_RECLAIM);
+	platform.table.groups(&platform, groups, AGENT_GROUPS);
+	snprintf(path, sizeof(path), "%s/memory.swap.max", a);
+	ck_assert_int_ge(inotify_add_watch(fd, path, IN_OPEN | IN_CLOSE_WRITE), 0);
+	ck_assert_int_eq(platform.table.reclaim(&platform, &groups[0], 131072, false, &came), 0);
+	read_text("/proc/self", "timerslack_ns", text, sizeof(text));
+	ck_assert_str_eq(text, "131072\n");
+	/* Set for the time of the batch, and put back. */
+	ck_assert_uint_eq(nr_written(fd), _i ? 2 : 0);
+	read_text(a, "memory.swap.max", text, sizeof(text));
+	ck_assert_str_eq(text, _i ? "max" : "max\n");
+	close(fd);
+}
+END_TEST
+
+/* A guest without groups: the root has no swap limit. */
+START_TEST(where_nothing_keeps_anonymous_pages_from_swap_no_reclaim_is_offered)
+{
+	put(cgroup, "memory.reclaim", "");
+	swap_free("1000");
+	start();
+	ck_assert(platform.table.can & PROTOCOL_CAN_RECLAIM);
+	old_reclaim(cgroup);
+	start();
+	ck_assert(!(platform.table.can & PROTOCOL_CAN_RECLAIM));
+	swap_free("0");
+	guest();
+	ck_assert(platform.table.can & PROTOCOL_CAN_RECLAIM);
+	swap_free("1000");
+	guest();
+	ck_assert(!(platform.table.can & PROTOCOL_CAN_RECLAIM));
 }
 END_TEST
 
@@ -400,6 +540,62 @@ START_TEST(sixty_groups_with_long_names_are_put_back_by_the_next_start)
 		snprintf(above, sizeof(above), "%s/%d", long_name, i);
 		knob(above, "0");
 	}
+}
+END_TEST
+
+/* Killed after it noted what is above its second group, and before it wrote that. */
+START_TEST(group_above_is_put_back_wherever_between_two_writes_the_agent_was_killed)
+{
+	char slice[160];
+
+	nested("8192\n");
+	start();
+	ck_assert_int_eq(protect("slice/a"), 0);
+	ck_assert_int_eq(protect("slice/deep/b"), 0);
+	snprintf(slice, sizeof(slice), "%s/slice", cgroup);
+	put(slice, "memory.low", _i ? "421888\n" : "417792\n");
+	start();
+	knob("slice", "8192");
+	ck_assert_int_eq(access(notes, F_OK), -1);
+}
+END_TEST
+
+/* In its place is what can neither be read nor written. */
+START_TEST(what_cannot_be_put_back_stays_noted_and_is_put_back_as_soon_as_it_can)
+{
+	char a[160], path[192];
+
+	group(cgroup, "a", "active_file 409600\n");
+	snprintf(a, sizeof(a), "%s/a", cgroup);
+	snprintf(path, sizeof(path), "%s/memory.low", a);
+	start();
+	ck_assert_int_eq(protect("a"), 0);
+	ck_assert_int_eq(unlink(path), 0);
+	ck_assert_int_eq(mkdir(path, 0700), 0);
+	if (_i)
+		start(); /* as after SIGKILL */
+	ck_assert_int_lt(platform.table.unprotect(&platform), 0);
+	ck_assert_int_eq(access(notes, F_OK), 0);
+	ck_assert_int_eq(rmdir(path), 0);
+	put(a, "memory.low", "409600\n");
+	ck_assert_int_eq(platform.table.unprotect(&platform), 0);
+	knob("a", "0");
+	ck_assert_int_eq(access(notes, F_OK), -1);
+}
+END_TEST
+
+START_TEST(of_a_group_that_has_gone_nothing_is_put_back)
+{
+	char path[192];
+
+	group(cgroup, "a", "active_file 409600\n");
+	start();
+	ck_assert_int_eq(protect("a"), 0);
+	snprintf(path, sizeof(path), "%s/a/memory.low", cgroup);
+	ck_assert_int_eq(unlink(path), 0);
+	ck_assert_int_eq(platform.table.unprotect(&platform), 0);
+	ck_assert_int_eq(access(notes, F_OK), -1);
+	ck_assert_int_eq(access(path, F_OK), -1);
 }
 END_TEST
 
@@ -668,13 +864,19 @@ int main(void)
 		tc, BR_07_old_kernel_without_available_is_estimated_and_never_above_its_total);
 	tcase_add_loop_test(tc, meminfo_is_read_by_name_wherever_a_line_stands, 0,
 		sizeof(shuffled) / sizeof(shuffled[0]));
-	tcase_add_test(tc, total_is_read_anew_each_time);
+	tcase_add_test(tc, BR_56_total_is_read_anew_each_time);
 	tcase_add_test(tc, meminfo_that_is_garbage_is_no_guest);
 	tcase_add_test(tc, groups_are_the_leaves_with_their_own_figures);
 	tcase_add_test(tc, group_whose_children_have_no_memory_controller_is_the_leaf);
+	tcase_add_test(tc, counters_of_pages_are_told_in_the_kernels_own_pages);
+	tcase_add_test(tc, no_sum_of_counters_is_more_than_can_be_told);
+	tcase_add_loop_test(tc, group_with_a_child_that_is_not_looked_at_is_no_leaf, 0, 3);
 	tcase_add_test(tc, guest_without_groups_is_one_and_without_reclaim_says_so);
 	tcase_add_test(tc, of_more_groups_than_are_looked_at_the_largest_count);
-	tcase_add_test(tc, only_the_leaf_is_written_and_without_anonymous_pages);
+	tcase_add_loop_test(tc, only_the_leaf_is_written_and_pages_of_one_kind_go, 0, 2);
+	tcase_add_loop_test(
+		tc, kernel_without_swappiness_keeps_anonymous_pages_by_the_swap_limit, 0, 2);
+	tcase_add_test(tc, where_nothing_keeps_anonymous_pages_from_swap_no_reclaim_is_offered);
 	tcase_add_test(tc, group_above_is_never_reclaimed);
 	tcase_add_loop_test(tc, protection_is_put_back_also_by_the_next_start_after_a_kill, 0, 2);
 	tcase_add_loop_test(
@@ -683,6 +885,11 @@ int main(void)
 	tcase_add_test(tc, owners_protection_is_left_and_so_is_what_he_writes_meanwhile);
 	tcase_add_test(tc, protection_that_fails_on_the_way_up_leaves_nothing);
 	tcase_add_test(tc, sixty_groups_with_long_names_are_put_back_by_the_next_start);
+	tcase_add_loop_test(
+		tc, group_above_is_put_back_wherever_between_two_writes_the_agent_was_killed, 0, 2);
+	tcase_add_loop_test(
+		tc, what_cannot_be_put_back_stays_noted_and_is_put_back_as_soon_as_it_can, 0, 2);
+	tcase_add_test(tc, of_a_group_that_has_gone_nothing_is_put_back);
 	tcase_add_test(tc, note_that_says_something_else_changes_nothing);
 	tcase_add_test(tc, swap_limit_of_a_killed_agent_is_put_back_by_the_next);
 	tcase_add_test(tc, old_is_what_is_older_than_the_two_youngest_generations_of_each_node);

@@ -35,15 +35,19 @@ static struct hv_agent last[2]; /* what was told of web, db */
 static pthread_mutex_t guest_lock = PTHREAD_MUTEX_INITIALIZER;
 
 static struct {
-	uint64_t inactive_file, active_file, swap_free, stolen; /* KiB, but stolen: pages */
+	/* KiB, but stolen: pages */
+	uint64_t inactive_file, active_file, inactive_anon, swap_free, stolen;
+	uint64_t page;		/* KiB; 0: its agent may not say */
 	const char *blocked;	/* a command that its policy does not let through */
 	bool old_kernel;	/* takes no swappiness */
 	bool no_reclaim;	/* has no memory.reclaim */
+	bool denies;		/* does not permit that anything is reclaimed */
+	bool stuck;		/* finds nothing that can be */
 	bool generations;	/* ages by them */
 	const char *says;	/* the same to everything that is no guest-info */
 	const char *says_first; /* to guest-info */
 	char written[8][64], pending[64];
-	unsigned int nr_written, nr_commands, nr_open;
+	unsigned int nr_written, nr_tries, nr_commands, nr_open;
 } guest;
 
 static void encode(const char *text, char *to)
@@ -94,12 +98,18 @@ static void put_file(int64_t handle, char *text, size_t size)
 	if (handle == 1)
 		snprintf(text, size,
 			"MemTotal:  1048576 kB\nMemFree:  102400 kB\nMemAvailable: 614400 kB\n"
-			"Active(anon): 102400 kB\nInactive(anon): 40960 kB\n"
+			"Active(anon): 102400 kB\nInactive(anon): %" PRIu64 " kB\n"
 			"Active(file): %" PRIu64 " kB\nInactive(file): %" PRIu64 " kB\n"
 			"SReclaimable: 10240 kB\nSwapFree: %" PRIu64 " kB\n",
-			guest.active_file, guest.inactive_file, guest.swap_free);
+			guest.inactive_anon, guest.active_file, guest.inactive_file,
+			guest.swap_free);
 	else if (handle == 5)
 		snprintf(text, size, "0x0007\n");
+	else if (handle == 6)
+		snprintf(text, size,
+			"55d0-55d1 r--p 00000000 08:01 1  /usr/sbin/qemu-ga\n"
+			"Size: 64 kB\nKernelPageSize: %" PRIu64 " kB\nMMUPageSize: 4 kB\n",
+			guest.page);
 	else if (handle == 2)
 		snprintf(text, size, "pgsteal_file %" PRIu64 "\nworkingset_refault_file 10\n",
 			guest.stolen);
@@ -107,20 +117,33 @@ static void put_file(int64_t handle, char *text, size_t size)
 		snprintf(text, size, "some avg10=0.00 total=1000\nfull avg10=0.00 total=10\n");
 }
 
+static uint64_t take(uint64_t *list, uint64_t kib)
+{
+	kib = kib < *list ? kib : *list;
+	*list -= kib;
+	return kib;
+}
+
 /* What is written reaches the kernel when it is flushed. */
 static const char *flush(int *ret_code)
 {
 	uint64_t kib = strtoull(guest.pending, NULL, 10) / 1024;
+	bool anon = strstr(guest.pending, "swappiness=200");
 
+	*ret_code = guest.denies ? VIR_ERR_OPERATION_DENIED : VIR_ERR_INTERNAL_ERROR;
 	if (guest.old_kernel && strstr(guest.pending, "swappiness")) {
 		*ret_code = VIR_ERR_OPERATION_FAILED;
 		return NULL;
 	}
+	if (kib == 0)
+		return "{\"return\":{}}";
+	guest.nr_tries++;
+	if (guest.denies || guest.stuck)
+		return NULL;
 	if (guest.nr_written < 8)
 		strcpy(guest.written[guest.nr_written++], guest.pending);
-	kib = kib < guest.inactive_file ? kib : guest.inactive_file;
-	guest.inactive_file -= kib;
-	guest.stolen += kib / 4;
+	kib = take(anon ? &guest.inactive_anon : &guest.inactive_file, kib);
+	guest.stolen += kib / (guest.page ? guest.page : 4);
 	return "{\"return\":{}}";
 }
 
@@ -128,11 +151,11 @@ static const char *open_path(const char *command, char *answer, size_t size, int
 {
 	static const char *const paths[] = { "/proc/meminfo", "/proc/vmstat",
 		"/proc/pressure/memory", "/sys/fs/cgroup/memory.reclaim",
-		"/sys/kernel/mm/lru_gen/enabled" };
+		"/sys/kernel/mm/lru_gen/enabled", "/proc/self/smaps" };
 
-	for (int i = 0; i < 5; i++)
+	for (int i = 0; i < 6; i++)
 		if (strstr(command, paths[i]) && !(i == 3 && guest.no_reclaim) &&
-			!(i == 4 && !guest.generations)) {
+			!(i == 4 && !guest.generations) && !(i == 5 && !guest.page)) {
 			ck_assert_ptr_nonnull(strstr(command, i == 3 ? "\"r+\"" : "\"r\""));
 			guest.nr_open++;
 			snprintf(answer, size, "{\"return\":%d}", i + 1);
@@ -242,6 +265,7 @@ static void setup(void)
 	nr_askers = nr_asked = 0;
 	guest.inactive_file = 400 * 1024;
 	guest.active_file = 100 * 1024;
+	guest.inactive_anon = 40 * 1024;
 	hv = NULL;
 }
 
@@ -344,12 +368,11 @@ static struct hv_agent fault_of(const struct fake_domain *dom)
 	return a;
 }
 
-static struct hv_event reclaim(uint64_t bytes, bool active)
+static struct hv_event reclaim(uint64_t bytes, bool anon)
 {
-	return ask((struct hv_call){ .type = HV_RECLAIM,
-			   .bytes = bytes,
-			   .deadline_ms = 10000,
-			   .active = active },
+	return ask(
+		(struct hv_call){
+			.type = HV_RECLAIM, .bytes = bytes, .deadline_ms = 10000, .anon = anon },
 		web);
 }
 
@@ -428,19 +451,76 @@ START_TEST(lists_of_a_kernel_that_ages_by_generations_count_for_nothing)
 }
 END_TEST
 
+/* Where there is no file page that is cold. */
+START_TEST(anonymous_pages_alone_go_where_they_may)
+{
+	struct hv_event event;
+
+	guest.inactive_file = 0;
+	guest.inactive_anon = 300 * 1024;
+	guest.swap_free = 1024 * 1024;
+	open_backend();
+	listen_to(web, HV_WAY_QEMU_GA);
+	report_of(web);
+	event = reclaim(16 * MIB, true);
+	ck_assert_int_eq(event.error, 0);
+	ck_assert_uint_eq(event.came, 16 * MIB);
+	hv_event_clear(&event);
+	ck_assert_uint_ge(guest.nr_written, 1);
+	for (unsigned int i = 0; i < guest.nr_written; i++)
+		ck_assert_ptr_nonnull(strstr(guest.written[i], " swappiness=200"));
+}
+END_TEST
+
+START_TEST(what_came_is_counted_in_the_guests_own_pages)
+{
+	struct hv_event event;
+
+	guest.page = 64;
+	open_backend();
+	listen_to(web, HV_WAY_QEMU_GA);
+	report_of(web);
+	event = reclaim(16 * MIB, false);
+	ck_assert_int_eq(event.error, 0);
+	/* A batch is no multiple of such a page: its rest is not seen. */
+	ck_assert_uint_ge(event.came, 16 * MIB);
+	ck_assert_uint_le(
+		(400 * 1024 - guest.inactive_file) * 1024 - event.came, guest.nr_tries * 64 * 1024);
+	hv_event_clear(&event);
+}
+END_TEST
+
+START_TEST(BR_89_what_the_guests_kernel_denies_is_tried_once_and_what_it_does_not_find_again)
+{
+	struct hv_event event;
+
+	guest.denies = !_i;
+	guest.stuck = _i;
+	open_backend();
+	listen_to(web, HV_WAY_QEMU_GA);
+	report_of(web);
+	event = reclaim(16 * MIB, false);
+	ck_assert_int_eq(event.error, 0);
+	ck_assert_uint_eq(event.came, 0);
+	hv_event_clear(&event);
+	ck_assert(_i ? guest.nr_tries > 1 : guest.nr_tries == 1);
+}
+END_TEST
+
 START_TEST(kernel_that_takes_no_swappiness_is_reclaimed_only_without_swap)
 {
+	struct hv_agent a;
 	struct hv_event event;
 
 	guest.old_kernel = true;
 	guest.swap_free = _i ? 1024 : 0;
 	open_backend();
 	listen_to(web, HV_WAY_QEMU_GA);
-	report_of(web);
+	a = report_of(web);
+	ck_assert_int_eq(a.reclaims, !_i);
 	event = reclaim(16 * MIB, false);
-	ck_assert_int_eq(event.error, 0);
+	ck_assert_int_eq(event.error, _i ? -EOPNOTSUPP : 0);
 	if (_i) {
-		ck_assert_uint_eq(event.came, 0);
 		ck_assert_uint_eq(guest.nr_written, 0);
 	} else {
 		ck_assert_uint_ge(event.came, 16 * MIB);
@@ -848,6 +928,11 @@ int main(void)
 	tcase_add_test(tc, guest_without_an_agent_of_ours_reports_as_one_that_has_it);
 	tcase_add_test(tc, only_what_is_inactive_and_may_go_is_reclaimed);
 	tcase_add_test(tc, lists_of_a_kernel_that_ages_by_generations_count_for_nothing);
+	tcase_add_test(tc, anonymous_pages_alone_go_where_they_may);
+	tcase_add_test(tc, what_came_is_counted_in_the_guests_own_pages);
+	tcase_add_loop_test(tc,
+		BR_89_what_the_guests_kernel_denies_is_tried_once_and_what_it_does_not_find_again,
+		0, 2);
 	tcase_add_loop_test(
 		tc, kernel_that_takes_no_swappiness_is_reclaimed_only_without_swap, 0, 2);
 	tcase_add_test(tc, blocked_files_are_said_and_nothing_is_tried);
