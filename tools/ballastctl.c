@@ -409,7 +409,8 @@ static const struct command commands[] = {
 		"take SIZE from VMs, by their soft limits",
 		"Reclaims SIZE, for example 2GiB, and shows what came. ^C cancels; what came until "
 		"then\n"
-		"stays. Exit status 4: not all of it came. More than a tenth of the pool is asked "
+		"stays. Exit status 4: some of it came, not all. More than a tenth of the pool is "
+		"asked "
 		"about,\n"
 		"and where nobody can be asked it takes --yes.\n" },
 	{ "explain", "[NAME]", 0, 1, 0, do_explain,
@@ -437,24 +438,19 @@ static const struct command commands[] = {
 		"left as it\n"
 		"is. Of libvirt's VMs only, and only where ballastd acts.\n" },
 	{ "pause", "[NAME]", 0, 1, 0, do_pause, "ask nobody, or not this VM, until resume",
-		"Nobody is asked for memory, or not the VM NAME, until resume; giving back goes "
-		"on. "
-		"A pause\n"
-		"outlives the daemon.\n" },
+		"Nobody is asked for memory, or not the VM NAME, until resume; giving back goes\n"
+		"on. A pause outlives the daemon; exit status 4: it could not be written down,\n"
+		"and does not.\n" },
 	{ "resume", "[NAME]", 0, 1, 0, do_resume, "the end of a pause",
-		"Ends pause, or that of the VM NAME. A VM that was paused by its name stays so "
-		"until it is\n"
-		"resumed by its name.\n" },
+		"Ends pause, or that of the VM NAME. A VM that was paused by its name stays so\n"
+		"until it is resumed by its name. Exit status 4: it could not be written down.\n" },
 	{ "release", "[NAME]", 0, 1, TAKES_ALL | TAKES_DIRECT, do_release,
 		"give back what was taken, and leave in peace for a while",
-		"The VM, all VMs below the group NAME, or all with --all, get back what ballast "
-		"took, and\n"
-		"are not asked for a while (release-hold of the configuration); to leave them "
-		"alone "
-		"for\n"
-		"longer, pause them first. With --direct it needs no daemon: what was taken stands "
-		"in the\n"
-		"hypervisor. A daemon that runs would take it again.\n" },
+		"The VM, all VMs below the group NAME, or all with --all, get back what ballast\n"
+		"took, and are not asked for a while (release-hold of the configuration); to\n"
+		"leave them alone for longer, pause them first. With --direct it needs no daemon:\n"
+		"what was taken stands in the hypervisor. NAME is no group then, and exit status\n"
+		"4 says that some VMs failed. A daemon that runs would take it again.\n" },
 };
 
 #define NR_COMMANDS (sizeof(commands) / sizeof(commands[0]))
@@ -517,8 +513,9 @@ static void print_command_help(const struct command *command)
 		fputs("  -a, --all         all VMs\n", stdout);
 	if (command->takes & TAKES_DIRECT)
 		fputs("      --direct      without the daemon\n"
-		      "  -c, --connect URI the hypervisor; default: $LIBVIRT_DEFAULT_URI, "
-		      "qemu:///system\n",
+		      "  -c, --connect URI the hypervisor; default: $LIBVIRT_DEFAULT_URI, in a "
+		      "Xen host's\n"
+		      "                    dom0 xen:///local, qemu:///system\n",
 			stdout);
 }
 

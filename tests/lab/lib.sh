@@ -86,7 +86,7 @@ packages_of() {
 		echo libvirt-daemon libvirt-daemon-driver-qemu libvirt-clients qemu-system-x86 jq \
 			busybox-static gcc libc6-dev passwd procps util-linux
 		;;
-	test) echo gcovr ccache ;;
+	test) echo gcovr ccache gnuplot-nox bsdutils ;;
 	bench) echo valgrind linux-perf ;;
 	lint) echo git clang clang-format clang-tidy cppcheck shellcheck ;;
 	fuzz) echo clang libclang-rt-dev ;;

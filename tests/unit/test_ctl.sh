@@ -106,6 +106,14 @@ until_said '"/prod"' ctl --format json status
 programs reclaim_that_is_short_for_programs 1 "state=short came=0" reclaim --group /prod 400MiB
 check interrupted_reclaim_is_cancelled_and_says_what_came 4 "of 300 MiB came; cancelled" interrupted INT
 check what_was_interrupted_is_asked_for_no_more 0 "" until_said "(cancel)" ctl explain batch
+# What people see on a terminal.
+if command -v script >/dev/null; then
+	check progress_is_told_on_a_terminal 0 "on the way" \
+		script -qec "'$builddir/ballastctl' -s '$work/s' reclaim --yes 150MiB" /dev/null
+else
+	number=$((number + 1))
+	echo "ok $number - progress_is_told_on_a_terminal # SKIP there is no script(1)"
+fi
 programs release_for_programs 0 "name=batch released=1" release batch
 until_said "(release)" ctl explain batch
 check release_is_explained 0 "the operator released it" ctl explain batch
