@@ -142,19 +142,19 @@ told() {
 	local option nr=0
 	for option in $(options "$srcdir/$2"); do
 		nr=$((nr + 1))
-		grep -qE -- "[[:space:]\"]--$option[[:space:]\"|)]" "$srcdir/dist/bash-completion/$1" || echo "no completion of --$option"
+		grep -qE -- "[[:space:]\"]--${option}[[:space:]\"|)]" "$srcdir/dist/bash-completion/$1" || echo "no completion of --$option"
 		grep -qF -- "*--$option*" "$srcdir/docs/$3" || echo "--$option is not in $3"
 	done
 	[ $nr -ge 3 ] || echo "no options in $2"
-	echo done
+	echo "all"
 }
-check options_of_ballastctl_are_completed_and_documented 0 "<done>" \
+check options_of_ballastctl_are_completed_and_documented 0 "<all>" \
 	echo "<$(told ballastctl tools/ballastctl.c ballastctl.1.scd)>"
-check options_of_ballastd_are_completed_and_documented 0 "<done>" \
+check options_of_ballastd_are_completed_and_documented 0 "<all>" \
 	echo "<$(told ballastd hv/ballastd/main.c ballastd.8.scd)>"
-check options_of_ballast_agent_are_completed_and_documented 0 "<done>" \
+check options_of_ballast_agent_are_completed_and_documented 0 "<all>" \
 	echo "<$(told ballast-agent guest-agent/main.c ballast-agent.8.scd)>"
-check options_of_ballast_sim_are_completed_and_documented 0 "<done>" \
+check options_of_ballast_sim_are_completed_and_documented 0 "<all>" \
 	echo "<$(told ballast-sim tools/ballast-sim.c ballast-sim.1.scd)>"
 for program in ballastctl ballastd ballast-agent; do
 	# shellcheck source=/dev/null

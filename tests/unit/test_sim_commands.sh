@@ -200,6 +200,7 @@ done
 mapfile -t lines < <(grep -o '{ "vm", "[^"]*"' "$source/hv/sim/figure.c" | cut -d '"' -f 4
 	grep -oE '{ "(pool|host)", "[^"]*"' "$source/hv/sim/figure.c" | awk -F '"' '{ print $2 "." $4 }')
 check all_figures_are_documented 0 "<>" echo "<$(documented "${lines[@]}")>"
+# shellcheck disable=SC2016 # they are no commands
 sed -n '/^```$/,/^```$/p' "$page" | grep -v '^```' >example.sim
 check example_of_the_manual_page_holds 0 "held" "$sim" run example.sim
 check help_is_wrapped_between_its_words 1 "" grep -x '[^ ]\+' <("$sim" --help)
