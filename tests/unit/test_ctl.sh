@@ -100,6 +100,11 @@ programs set_for_programs 0 "state=done" set web --low 16MiB
 programs attach_that_fails_for_programs 1 "state=failed" agent attach web
 programs pause_for_programs 0 "paused=false" pause web
 programs resume_for_programs 0 "paused=false" resume web
+mkdir -p "$work/paused/in the way"
+check pause_that_is_not_written_down_is_done_in_part 4 "until the daemon ends and not longer" ctl pause
+programs resume_that_is_not_written_down_for_programs 4 "paused=false" resume
+rm -r "$work/paused"
+programs resume_that_is_written_down_again 0 "paused=false" resume
 programs reclaim_for_programs 0 "state=done wanted=1048576" reclaim 1MiB
 programs set_of_a_group_for_programs 0 "state=done" set web --group /prod
 until_said '"/prod"' ctl --format json status
