@@ -47,9 +47,11 @@ static void show_pool(struct json_object *status)
 	if (number(pool, "others"))
 		printf("others on the host use %s%s\n", TEXT_SIZE(pool, "others"),
 			others_over ? ", more than others-max" : "");
-	if (number(pool, "need") || number(pool, "owed"))
+	if (number(pool, "need"))
 		printf("short of memory: %s needed, %s asked for and not come\n",
 			TEXT_SIZE(pool, "need"), TEXT_SIZE(pool, "owed"));
+	else if (number(pool, "owed"))
+		printf("%s asked for and not come\n", TEXT_SIZE(pool, "owed"));
 	if (number(pool, "gifts"))
 		printf("%s are promised to VMs and not taken yet\n", TEXT_SIZE(pool, "gifts"));
 	if (number(pool, "short"))

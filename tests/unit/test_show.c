@@ -126,6 +126,18 @@ START_TEST(status_before_the_host_is_known_has_no_figures)
 }
 END_TEST
 
+START_TEST(what_is_under_way_where_nothing_is_needed_is_no_shortage)
+{
+	char *text = shown(show_status,
+		"{\"mode\":\"act\",\"connected\":true,\"pool\":{\"known\":true,\"need\":0,"
+		"\"owed\":1048576}}");
+
+	ck_assert_msg(strstr(text, "\n1 MiB asked for and not come\n") != NULL, "%s", text);
+	ck_assert(!strstr(text, "short"));
+	free(text);
+}
+END_TEST
+
 #define SHOW(agent)                                                                                \
 	"{\"name\":\"web\",\"uuid\":\"u\",\"state\":\"running\",\"group\":\"/\",\"knobs\":[],"     \
 	"\"agent\":{\"connected\":true,\"software\":\"a\",\"version\":1,\"reclaims\":true,"        \
@@ -197,6 +209,7 @@ int main(void)
 
 	tcase_add_test(tc, status_has_every_figure_and_a_dash_for_what_is_unknown);
 	tcase_add_test(tc, status_before_the_host_is_known_has_no_figures);
+	tcase_add_test(tc, what_is_under_way_where_nothing_is_needed_is_no_shortage);
 	tcase_add_test(tc, agent_of_a_kernel_with_generations_is_shown_with_what_is_cold);
 	tcase_add_test(tc, agent_that_finds_out_by_probes_is_shown_with_no_lists);
 	tcase_add_test(tc, every_kind_of_decision_is_explained_in_words);
