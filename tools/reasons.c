@@ -79,8 +79,7 @@ static void say_share(struct json_object *reason)
 
 /* Decisions other than cuts, in words. A test goes through all that there are. */
 static const char *const kinds[ENGINE_REASON_NR] = {
-	[ENGINE_CANCEL] = "the ask ended: its deadline passed, the need was over, or the VM's "
-			  "state changed",
+	[ENGINE_CANCEL] = "the ask ended: deadline passed, need over, or the VM's state changed",
 	[ENGINE_LOOSEN] = "the cut has come: the cap is lifted, it may use memory again",
 	[ENGINE_FEED] = "the guest shows pressure and is not in excess: it gets memory at once",
 	[ENGINE_GIFT] = "the pool has more than its high watermark free: memory goes back",

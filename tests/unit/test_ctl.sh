@@ -120,6 +120,10 @@ else
 	echo "ok $number - progress_is_told_on_a_terminal # SKIP there is no script(1)"
 fi
 programs release_for_programs 0 "name=batch released=1" release batch
+for command in $("$builddir/ballastctl" --help | sed -n 's/^  \([a-z]\+\) .*/\1/p'); do
+	check "${command}_is_among_those_that_speak_to_programs" 0 "" \
+		grep -E "^programs [a-z_]+ [0-9] \"[^\"]*\" $command( |\$)" "$0"
+done
 until_said "(release)" ctl explain batch
 check release_is_explained 0 "the operator released it" ctl explain batch
 echo "1..$number"
