@@ -39,7 +39,7 @@ for option in --keep --swap-limits "--record r"; do
 done
 check end_of_a_lab_takes_nothing_else 2 "run: --down takes no --keep" "$dev" run --down . --keep
 check recording_has_its_folder 1 "no such folder: $work/none" "$dev" run --record none/r
-check bench_without_a_name_is_told 0 "Without a name reaction and" "$dev" help
+check bench_without_a_name_is_told 0 "Without a name" "$dev" help
 
 export BALLAST_BUILD=$builddir
 check recording_is_where_it_was_called_from 0 "The outcome is right" "$dev" run --sim --record here
