@@ -44,7 +44,7 @@ static const struct state_row states[ENGINE_VM_STATE_NR] = {
 	[ENGINE_VM_CONTENDED] = { "contended", .gives = true, .receives = true },
 };
 
-static const char *const reason_names[] = {
+static const char *const reason_names[ENGINE_REASON_NR] = {
 	[ENGINE_CUT] = "cut",
 	[ENGINE_CANCEL] = "cancel",
 	[ENGINE_LOOSEN] = "loosen",
@@ -80,7 +80,7 @@ const char *engine_vm_state_name(enum engine_vm_state state)
 
 const char *engine_reason_name(enum engine_reason_type type)
 {
-	assert(type < sizeof(reason_names) / sizeof(reason_names[0]));
+	assert(type < ENGINE_REASON_NR);
 	return reason_names[type];
 }
 

@@ -175,6 +175,7 @@ enum engine_reason_type {
 	ENGINE_GIFT,	/* the pool has more than enough */
 	ENGINE_AGAIN,	/* actual rests above the target: asked once more */
 	ENGINE_RELEASE, /* the operator lets it go */
+	ENGINE_REASON_NR,
 };
 
 const char *engine_reason_name(enum engine_reason_type type);

@@ -20,39 +20,39 @@ static bool is(struct json_object *object, const char *key)
 	return value;
 }
 
-/* Active and inactive are sums of two lists; all four are told or none. */
+/*
+ * Active and inactive are sums of two lists; all four are told or none. A kernel that ages by
+ * generations tells what is cold instead, or nothing.
+ */
 static void show_lists(struct json_object *agent)
 {
-	char sum[SIZE_TEXT];
-
-	if (!json_object_object_get_ex(agent, "active_file", NULL))
-		return;
-	printf("  active %s (%s of it page cache)\n",
-		size_format(number(agent, "active_anon") + number(agent, "active_file"), sum,
-			sizeof(sum)),
-		TEXT_SIZE(agent, "active_file"));
-	printf("  inactive %s (%s of it page cache)\n",
-		size_format(number(agent, "inactive_anon") + number(agent, "inactive_file"), sum,
-			sizeof(sum)),
-		TEXT_SIZE(agent, "inactive_file"));
+	if (is_known(agent, "active_file"))
+		printf("  active %s (%s of it page cache)\n  inactive %s (%s of it page cache)\n",
+			TEXT_SUM(agent, "active_anon", "active_file"),
+			TEXT_SIZE(agent, "active_file"),
+			TEXT_SUM(agent, "inactive_anon", "inactive_file"),
+			TEXT_SIZE(agent, "inactive_file"));
+	if (is_known(agent, "cold_file"))
+		printf("  cold %s (%s of it page cache)\n",
+			TEXT_SUM(agent, "cold_anon", "cold_file"), TEXT_SIZE(agent, "cold_file"));
 }
 
 static void show_report(struct json_object *agent)
 {
 	show_lists(agent);
-	if (json_object_object_get_ex(agent, "workingset", NULL))
+	if (is_known(agent, "workingset"))
 		printf("  working set %s\n", TEXT_SIZE(agent, "workingset"));
-	if (json_object_object_get_ex(agent, "floor", NULL))
+	if (is_known(agent, "floor"))
 		printf("  floor %s\n", TEXT_SIZE(agent, "floor"));
-	if (!json_object_object_get_ex(agent, "need", NULL))
+	if (!is_known(agent, "need"))
 		return;
 	printf("  lacks %s\n", number(agent, "need") ? TEXT_SIZE(agent, "need") : "nothing");
 	printf("  reads again %s a second, swaps in %s\n", TEXT_SIZE(agent, "refaults_per_second"),
 		TEXT_SIZE(agent, "swapins_per_second"));
-	if (json_object_object_get_ex(agent, "psi_some_permille", NULL))
-		printf("  waits for memory: some %.1f %%, all %.1f %%\n",
-			(double)number(agent, "psi_some_permille") / 10,
-			(double)number(agent, "psi_full_permille") / 10);
+	if (is_known(agent, "psi_some_permille"))
+		printf("  waits for memory: some %s, all %s\n",
+			TEXT_PERMILLE(agent, "psi_some_permille"),
+			TEXT_PERMILLE(agent, "psi_full_permille"));
 }
 
 static void show_groups(struct json_object *groups)
@@ -60,18 +60,15 @@ static void show_groups(struct json_object *groups)
 	static const struct table_column columns[] = { { "GROUP", false }, { "ACTIVE", true },
 		{ "INACTIVE", true }, { "REFAULTS/S", true }, { "WAITING", true } };
 	struct table *table = table_new(columns, NR(columns));
-	char waiting[32];
 
 	for (size_t i = 0; i < json_object_array_length(groups); i++) {
 		struct json_object *group = json_object_array_get_idx(groups, i);
 
-		snprintf(waiting, sizeof(waiting), "%.1f %%",
-			(double)number(group, "psi_some_permille") / 10);
 		table_add(table, text(group, "name"));
 		table_add(table, TEXT_SIZE(group, "active"));
 		table_add(table, TEXT_SIZE(group, "inactive"));
 		table_add(table, TEXT_SIZE(group, "refaults_per_second"));
-		table_add(table, waiting);
+		table_add(table, TEXT_PERMILLE(group, "psi_some_permille"));
 	}
 	if (json_object_array_length(groups) > 0) {
 		putchar('\n');

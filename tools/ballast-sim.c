@@ -43,14 +43,14 @@ static void usage(FILE *stream)
 	      "       ballast-sim compare FILE [--seed N] [--format text|json]\n"
 	      "       ballast-sim replay FILE [--format text|json]\n"
 	      "\n"
-	      "run plays a scenario on a simulated host, in virtual time, and says whether\n"
-	      "what it expects came true. compare plays it under every policy and puts what\n"
-	      "the programs took side by side. replay runs a recording through the engine\n"
-	      "again and compares every decision.\n"
+	      "run plays a scenario (see ballast-sim-scenario(5)) on a simulated host, in\n"
+	      "virtual time, and says whether what it expects came true. compare plays it\n"
+	      "under every policy and puts what the programs took side by side. replay runs a\n"
+	      "recording through the engine again and compares every decision.\n"
 	      "\n"
-	      "      --policy POLICY  run: who takes memory: none, global, hammer, ballast, all\n"
-	      "                       (the default)\n"
-	      "      --seed N         instead of the scenario's\n"
+	      "      --policy POLICY  run: who takes memory: none, global, hammer, ballast (the\n"
+	      "                       default), all\n"
+	      "      --seed N         run, compare: instead of the scenario's\n"
 	      "      --format FORMAT  text (the default) or json\n"
 	      "      --record FILE    run: write down what every tick read and decided\n"
 	      "      --plot FILE      run: a picture (.png, .svg) of every VM over time; gnuplot\n"
@@ -278,10 +278,14 @@ static int cmd_replay(const struct options *options)
 
 /* ---- the command line ---- */
 
+enum { TAKES_SEED = 1, TAKES_RUNS_OWN = 2 };
+
 static const struct {
 	const char *name;
+	unsigned int takes; /* options beside --format */
 	int (*run)(const struct options *options);
-} commands[] = { { "run", cmd_run }, { "compare", cmd_compare }, { "replay", cmd_replay } };
+} commands[] = { { "run", TAKES_SEED | TAKES_RUNS_OWN, cmd_run },
+	{ "compare", TAKES_SEED, cmd_compare }, { "replay", 0, cmd_replay } };
 
 static int wrong_usage(const char *what, const char *value)
 {
@@ -296,6 +300,34 @@ static bool read_seed(const char *text, uint64_t *ret_seed)
 	errno = 0;
 	*ret_seed = strtoull(text, &end, 10);
 	return !errno && *text >= '0' && *text <= '9' && !*end && *ret_seed;
+}
+
+/* One that was given and the command does not take. */
+static const char *foreign_option(const struct options *options, unsigned int takes)
+{
+	if (options->seed && !(takes & TAKES_SEED))
+		return " takes no --seed";
+	if (takes & TAKES_RUNS_OWN)
+		return NULL;
+	return options->policy	 ? " takes no --policy"
+	       : options->record ? " takes no --record"
+	       : options->plot	 ? " takes no --plot"
+	       : options->quiet	 ? " takes no --quiet"
+				 : NULL;
+}
+
+/* The file is options->file. */
+static int run_command(const char *command, const struct options *options)
+{
+	const char *foreign;
+
+	for (size_t i = 0; i < sizeof commands / sizeof commands[0]; i++) {
+		if (strcmp(commands[i].name, command))
+			continue;
+		foreign = foreign_option(options, commands[i].takes);
+		return foreign ? wrong_usage(command, foreign) : commands[i].run(options);
+	}
+	return wrong_usage("no such command: ", command);
 }
 
 static int run(int argc, char **argv)
@@ -351,10 +383,7 @@ static int run(int argc, char **argv)
 	if (optind + 1 != argc)
 		return wrong_usage(command, ": one file is needed");
 	options.file = argv[optind];
-	for (size_t i = 0; i < sizeof commands / sizeof commands[0]; i++)
-		if (!strcmp(commands[i].name, command))
-			return commands[i].run(&options);
-	return wrong_usage("no such command: ", command);
+	return run_command(command, &options);
 }
 
 int main(int argc, char **argv)

@@ -6,7 +6,6 @@
 
 #include <errno.h>
 #include <getopt.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -22,57 +21,6 @@
 #include "hv/xen/xen.h"
 #endif
 #include "tools/direct.h"
-
-/* Longer messages are cut. */
-#define MESSAGE_MAX 1024
-
-int ctl_fail(int status, const char *format, ...)
-{
-	char message[MESSAGE_MAX], line[MESSAGE_MAX * TEXT_GROWTH];
-	va_list args;
-
-	va_start(args, format);
-	if (vsnprintf(message, sizeof(message), format, args) < 0)
-		message[0] = '\0';
-	va_end(args);
-	fprintf(stderr, "ballastctl: %s\n", text_printable(message, line, sizeof(line)));
-	return status;
-}
-
-const char *text_size(struct json_object *object, const char *key, char buf[SIZE_TEXT])
-{
-	uint64_t large;
-	int64_t bytes;
-
-	if (json_get_i64(object, key, &bytes) == 0)
-		return size_format_signed(bytes, buf, SIZE_TEXT);
-	/* 8 EiB and more. */
-	if (json_get_u64(object, key, &large) == 0)
-		return size_format(large, buf, SIZE_TEXT);
-	return "-";
-}
-
-uint64_t number(struct json_object *object, const char *key)
-{
-	uint64_t value = 0;
-
-	json_get_u64(object, key, &value); /* else 0 */
-	return value;
-}
-
-const char *text(struct json_object *object, const char *key)
-{
-	const char *value = "";
-
-	json_get_string(object, key, &value); /* else "" */
-	return value;
-}
-
-void show_json(struct json_object *result)
-{
-	puts(json_object_to_json_string_ext(
-		result, JSON_C_TO_STRING_PRETTY | JSON_C_TO_STRING_NOSLASHESCAPE));
-}
 
 /* ---- commands ---- */
 
@@ -307,6 +255,24 @@ static const char *direct_uri(const struct ctl_options *options)
 	return "qemu:///system";
 }
 
+static void show_direct(const struct ctl_options *options, const struct direct_result *result)
+{
+	struct json_object *object;
+	int r = 0;
+
+	if (!options->json) {
+		printf("%zu given back, %zu never touched, %zu failed\n", result->released,
+			result->untouched, result->failed);
+		return;
+	}
+	object = json_object_new_object();
+	json_put_u64(object, "released", result->released, &r);
+	json_put_u64(object, "untouched", result->untouched, &r);
+	json_put_u64(object, "failed", result->failed, &r);
+	show_end_json(object);
+	json_object_put(object);
+}
+
 static int release_directly(const struct ctl_options *options, const char *name)
 {
 	struct direct_params params = { .uri = direct_uri(options),
@@ -326,8 +292,7 @@ static int release_directly(const struct ctl_options *options, const char *name)
 		return ctl_fail(CTL_FAILED, "there are several VMs named '%s'; use the UUID", name);
 	if (r < 0)
 		return ctl_fail(CTL_UNREACHABLE, "cannot reach %s: %s", params.uri, strerror(-r));
-	printf("%zu given back, %zu never touched, %zu failed\n", result.released, result.untouched,
-		result.failed);
+	show_direct(options, &result);
 	if (result.failed == 0)
 		return EXIT_SUCCESS;
 	return result.released ? CTL_PARTLY : CTL_FAILED;
@@ -340,8 +305,15 @@ static int do_release(const struct ctl_options *options, char **args)
 
 	if (!args[0] == !options->all)
 		return ctl_fail(CTL_USAGE, "release: name a VM or a group, or give --all");
+	/* What is below a group the daemon finds out; all below the root are all. */
+	if (options->direct && args[0] && args[0][0] == '/' && args[0][1])
+		return ctl_fail(CTL_USAGE,
+			"release: which VMs are below %s only the daemon knows: with --direct name "
+			"a VM, or give --all",
+			args[0]);
 	if (options->direct)
-		return release_directly(options, args[0]);
+		return release_directly(
+			options, args[0] && strcmp(args[0], "/") != 0 ? args[0] : NULL);
 	status = name_params(options->all ? "/" : args[0], &params);
 	return status ? status : call_and_show(options, "release", params, show_release);
 }
@@ -437,7 +409,8 @@ static const struct command commands[] = {
 		"take SIZE from VMs, by their soft limits",
 		"Reclaims SIZE, for example 2GiB, and shows what came. ^C cancels; what came until "
 		"then\n"
-		"stays. Exit status 4: not all of it came. More than a tenth of the pool is asked "
+		"stays. Exit status 4: some of it came, not all. More than a tenth of the pool is "
+		"asked "
 		"about,\n"
 		"and where nobody can be asked it takes --yes.\n" },
 	{ "explain", "[NAME]", 0, 1, 0, do_explain,
@@ -465,24 +438,19 @@ static const struct command commands[] = {
 		"left as it\n"
 		"is. Of libvirt's VMs only, and only where ballastd acts.\n" },
 	{ "pause", "[NAME]", 0, 1, 0, do_pause, "ask nobody, or not this VM, until resume",
-		"Nobody is asked for memory, or not the VM NAME, until resume; giving back goes "
-		"on. "
-		"A pause\n"
-		"outlives the daemon.\n" },
+		"Nobody is asked for memory, or not the VM NAME, until resume; giving back goes\n"
+		"on. A pause outlives the daemon; exit status 4: it could not be written down,\n"
+		"and does not.\n" },
 	{ "resume", "[NAME]", 0, 1, 0, do_resume, "the end of a pause",
-		"Ends pause, or that of the VM NAME. A VM that was paused by its name stays so "
-		"until it is\n"
-		"resumed by its name.\n" },
+		"Ends pause, or that of the VM NAME. A VM that was paused by its name stays so\n"
+		"until it is resumed by its name. Exit status 4: it could not be written down.\n" },
 	{ "release", "[NAME]", 0, 1, TAKES_ALL | TAKES_DIRECT, do_release,
 		"give back what was taken, and leave in peace for a while",
-		"The VM, all VMs below the group NAME, or all with --all, get back what ballast "
-		"took, and\n"
-		"are not asked for a while (release-hold of the configuration); to leave them "
-		"alone "
-		"for\n"
-		"longer, pause them first. With --direct it needs no daemon: what was taken stands "
-		"in the\n"
-		"hypervisor. A daemon that runs would take it again.\n" },
+		"The VM, all VMs below the group NAME, or all with --all, get back what ballast\n"
+		"took, and are not asked for a while (release-hold of the configuration); to\n"
+		"leave them alone for longer, pause them first. With --direct it needs no daemon:\n"
+		"what was taken stands in the hypervisor. NAME is no group then, and exit status\n"
+		"4 says that some VMs failed. A daemon that runs would take it again.\n" },
 };
 
 #define NR_COMMANDS (sizeof(commands) / sizeof(commands[0]))
@@ -545,8 +513,9 @@ static void print_command_help(const struct command *command)
 		fputs("  -a, --all         all VMs\n", stdout);
 	if (command->takes & TAKES_DIRECT)
 		fputs("      --direct      without the daemon\n"
-		      "  -c, --connect URI the hypervisor; default: $LIBVIRT_DEFAULT_URI, "
-		      "qemu:///system\n",
+		      "  -c, --connect URI the hypervisor; default: $LIBVIRT_DEFAULT_URI, in a "
+		      "Xen host's\n"
+		      "                    dom0 xen:///local, qemu:///system\n",
 			stdout);
 }
 

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
  * ballastctl's inside: what its commands share. ballastctl.c has the command line and the table of
- * commands, show.c prints status and plan, reasons.c explains, reclaim.c follows a reclaim,
- * brakes.c is pause, resume and release, direct.c releases without the daemon.
+ * commands, show.c prints status and plan, reasons.c explains, knobs.c is show, set and agent,
+ * agent.c what show tells of the agent in a guest, reclaim.c follows a reclaim, brakes.c is pause,
+ * resume and release, direct.c releases without the daemon. say.c is how all of them speak.
  */
 #ifndef BALLAST_TOOLS_BALLASTCTL_H
 #define BALLAST_TOOLS_BALLASTCTL_H
@@ -59,6 +60,8 @@ int attach_agent(struct client *client, const struct ctl_options *options, const
 
 /* For programs: the result as it came, indented. */
 void show_json(struct json_object *result);
+/* The same of a notification, the last that the daemon tells of what was begun. */
+void show_end_json(struct json_object *end);
 
 /* Starts and follows a reclaim to its end or to ^C; an exit status. Takes over params. */
 int follow_reclaim(
@@ -70,6 +73,18 @@ int follow_reclaim(
  */
 const char *text_size(struct json_object *object, const char *key, char buf[SIZE_TEXT]);
 #define TEXT_SIZE(object, key) text_size(object, key, (char[SIZE_TEXT]){ 0 })
+
+/* The sum of both; "-" where one is not known. */
+const char *text_sum(
+	struct json_object *object, const char *first, const char *second, char buf[SIZE_TEXT]);
+#define TEXT_SUM(object, first, second) text_sum(object, first, second, (char[SIZE_TEXT]){ 0 })
+
+/* Thousandths as per cent; "-" where there is none. */
+const char *text_permille(struct json_object *object, const char *key, char buf[SIZE_TEXT]);
+#define TEXT_PERMILLE(object, key) text_permille(object, key, (char[SIZE_TEXT]){ 0 })
+
+/* There is such a member: what is unknown is absent. */
+bool is_known(struct json_object *object, const char *key);
 
 /* 0 and "" where there is none. */
 uint64_t number(struct json_object *object, const char *key);

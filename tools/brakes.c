@@ -4,6 +4,7 @@
 
 #include "tools/ballastctl.h"
 
+#include <errno.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
@@ -80,7 +81,7 @@ int confirm_reclaim(
 		return 0;
 	r = client_call(client, "status", NULL, &status, why, sizeof(why));
 	if (r < 0)
-		return ctl_fail(CTL_UNREACHABLE, "%s", why);
+		return ctl_fail(r == -EREMOTE ? CTL_FAILED : CTL_UNREACHABLE, "%s", why);
 	json_get_object(status, "pool", &pool);
 	whole = pool ? number(pool, "size") : 0;
 	json_object_put(status);

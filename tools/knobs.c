@@ -185,9 +185,18 @@ static int change_vm(struct client *client, const char *method, struct json_obje
 	}
 }
 
-static bool is_done(struct json_object *end)
+/* How it ended: for programs as the daemon told it, whether it was done or not. */
+static int show_change(struct json_object *end, const struct ctl_options *options, const char *name,
+	const char *failed, const char *done)
 {
-	return !strcmp(text(end, "state"), "done");
+	const char *message = text(end, "message");
+	bool is_done = !strcmp(text(end, "state"), "done");
+
+	if (options->json)
+		show_end_json(end);
+	else if (is_done && done)
+		printf("%s: %s\n", name, message[0] ? message : done);
+	return is_done ? 0 : ctl_fail(CTL_FAILED, "%s: %s: %s", name, failed, message);
 }
 
 int set_knobs(struct client *client, const struct ctl_options *options, const char *name)
@@ -207,8 +216,7 @@ int set_knobs(struct client *client, const struct ctl_options *options, const ch
 	status = change_vm(client, "set", params, "set", &end);
 	if (status)
 		return status;
-	if (!is_done(end))
-		status = ctl_fail(CTL_FAILED, "%s: not set: %s", name, text(end, "message"));
+	status = show_change(end, options, name, "not set", NULL);
 	json_object_put(end);
 	return status;
 }
@@ -229,15 +237,8 @@ int attach_agent(struct client *client, const struct ctl_options *options, const
 	status = change_vm(client, "agent.attach", params, "attach", &end);
 	if (status)
 		return status;
-	if (!is_done(end))
-		status = ctl_fail(
-			CTL_FAILED, "%s: nothing was added: %s", name, text(end, "message"));
-	else if (options->json)
-		show_json(end);
-	else
-		printf("%s: %s\n", name,
-			text(end, "message")[0] ? text(end, "message")
-						: "it has the agent's port now");
+	status =
+		show_change(end, options, name, "nothing was added", "it has the agent's port now");
 	json_object_put(end);
 	return status;
 }

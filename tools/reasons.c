@@ -12,6 +12,7 @@
 #include <string.h>
 
 #include "common/json.h"
+#include "policy/engine.h"
 
 static const char *whose(struct json_object *reason)
 {
@@ -76,21 +77,28 @@ static void say_share(struct json_object *reason)
 		TEXT_SIZE(reason, "bound"));
 }
 
-/* Decisions other than cuts, in words. */
-static const struct {
-	const char *type, *words;
-} kinds[] = {
-	{ "cancel", "the ask ended: its deadline passed, the need was over, or the VM's state "
-		    "changed" },
-	{ "loosen", "the cut has come: the cap is lifted, it may use memory again" },
-	{ "feed", "the guest shows pressure and is not in excess: it gets memory at once" },
-	{ "gift", "the pool has more than its high watermark free: memory goes back" },
-	{ "again", "the balloon rests above the target: asked once more" },
+/* Decisions other than cuts, in words. A test goes through all that there are. */
+static const char *const kinds[ENGINE_REASON_NR] = {
+	[ENGINE_CANCEL] = "the ask ended: deadline passed, need over, or the VM's state changed",
+	[ENGINE_LOOSEN] = "the cut has come: the cap is lifted, it may use memory again",
+	[ENGINE_FEED] = "the guest shows pressure and is not in excess: it gets memory at once",
+	[ENGINE_GIFT] = "the pool has more than its high watermark free: memory goes back",
+	[ENGINE_AGAIN] = "the balloon rests above the target: asked once more",
+	[ENGINE_RELEASE] = "the operator released it: it gets back what was taken",
 };
+
+/* NULL: a decision that only a later daemon makes. */
+static const char *kind_words(const char *type)
+{
+	for (int i = 0; i < ENGINE_REASON_NR; i++)
+		if (!strcmp(engine_reason_name((enum engine_reason_type)i), type))
+			return kinds[i];
+	return NULL;
+}
 
 static void say_reason(struct json_object *reason, uint64_t now)
 {
-	const char *type = text(reason, "type"), *words = "";
+	const char *type = text(reason, "type"), *words = kind_words(type);
 	uint64_t at = number(reason, "at_us");
 	bool inside = false;
 
@@ -104,11 +112,10 @@ static void say_reason(struct json_object *reason, uint64_t now)
 		say_share(reason);
 		return;
 	}
-	for (size_t i = 0; i < sizeof(kinds) / sizeof(kinds[0]); i++)
-		if (!strcmp(kinds[i].type, type))
-			words = kinds[i].words;
-	printf("    %s.\n    It used %s of %s; the pool had %s free.\n", words,
-		TEXT_SIZE(reason, "usage"), TEXT_SIZE(reason, "actual"), TEXT_SIZE(reason, "free"));
+	if (words)
+		printf("    %s.\n", words);
+	printf("    It used %s of %s; the pool had %s free.\n", TEXT_SIZE(reason, "usage"),
+		TEXT_SIZE(reason, "actual"), TEXT_SIZE(reason, "free"));
 }
 
 static void say_limit(struct json_object *vm)

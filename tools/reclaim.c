@@ -101,11 +101,9 @@ static int show_end(struct json_object *last, const struct ctl_options *options)
 {
 	const char *state = text(last, "state");
 	bool all = !strcmp(state, "done");
-	int r = 0;
 
 	if (options->json) {
-		json_put_u64(last, "schema_version", 1, &r);
-		show_json(last);
+		show_end_json(last);
 	} else if (all) {
 		printf("%s came\n", TEXT_SIZE(last, "came"));
 	} else {

@@ -47,9 +47,11 @@ static void show_pool(struct json_object *status)
 	if (number(pool, "others"))
 		printf("others on the host use %s%s\n", TEXT_SIZE(pool, "others"),
 			others_over ? ", more than others-max" : "");
-	if (number(pool, "need") || number(pool, "owed"))
+	if (number(pool, "need"))
 		printf("short of memory: %s needed, %s asked for and not come\n",
 			TEXT_SIZE(pool, "need"), TEXT_SIZE(pool, "owed"));
+	else if (number(pool, "owed"))
+		printf("%s asked for and not come\n", TEXT_SIZE(pool, "owed"));
 	if (number(pool, "gifts"))
 		printf("%s are promised to VMs and not taken yet\n", TEXT_SIZE(pool, "gifts"));
 	if (number(pool, "short"))
@@ -124,7 +126,7 @@ static const char *vm_guest_used(struct json_object *vm, char *buf, size_t size)
 
 	json_get_bool(vm, "stale", &stale);
 	json_get_bool(vm, "guest_used_estimated", &estimated);
-	if (!json_object_object_get_ex(vm, "guest_used", NULL))
+	if (!is_known(vm, "guest_used"))
 		return "-";
 	snprintf(buf, size, "%s%s", stale || estimated ? "~" : "", TEXT_SIZE(vm, "guest_used"));
 	return buf;
@@ -169,7 +171,7 @@ static void show_agents(struct json_object *vms)
 		{ "WAITING", true }, { "FREED", true }, { "SOFTWARE", false } };
 	struct table *table = table_new(columns, NR(columns));
 	struct json_object *vm, *agent;
-	char sum[SIZE_TEXT], buf[128];
+	char buf[128];
 	bool connected, silent, any = false;
 
 	for (size_t i = 0; (vm = element(vms, i)); i++) {
@@ -181,19 +183,13 @@ static void show_agents(struct json_object *vms)
 		json_get_bool(agent, "silent", &silent);
 		any = true;
 		table_add(table, text(vm, "name"));
-		table_add(table,
-			size_format(number(agent, "active_anon") + number(agent, "active_file"),
-				sum, sizeof(sum)));
-		table_add(table,
-			size_format(number(agent, "inactive_anon") +
-					    number(agent, "inactive_file") +
-					    number(agent, "cold_anon") + number(agent, "cold_file"),
-				sum, sizeof(sum)));
+		table_add(table, TEXT_SUM(agent, "active_anon", "active_file"));
+		table_add(table, is_known(agent, "cold_anon")
+					 ? TEXT_SUM(agent, "cold_anon", "cold_file")
+					 : TEXT_SUM(agent, "inactive_anon", "inactive_file"));
 		table_add(table, TEXT_SIZE(agent, "workingset"));
 		table_add(table, TEXT_SIZE(agent, "refaults_per_second"));
-		snprintf(buf, sizeof(buf), "%.1f %%",
-			(double)number(agent, "psi_some_permille") / 10);
-		table_add(table, buf);
+		table_add(table, TEXT_PERMILLE(agent, "psi_some_permille"));
 		table_add(table, TEXT_SIZE(agent, "freed"));
 		snprintf(buf, sizeof(buf), "%s%s%s%s", connected ? text(agent, "software") : "gone",
 			silent ? ", silent" : "", text(agent, "fault")[0] ? ", fault: " : "",
@@ -212,7 +208,7 @@ static void show_paging(struct json_object *vms)
 {
 	static const struct table_column columns[] = { { "PAGED", false }, { "FAULTS", true },
 		{ "WAITED", true }, { "OVER-MAX", true }, { "DROPPED", true }, { "FAILED", true },
-		{ "", false } };
+		{ "BY", false } };
 	struct table *table = table_new(columns, NR(columns));
 	struct json_object *vm, *paging;
 	char buf[2][32];
@@ -233,7 +229,7 @@ static void show_paging(struct json_object *vms)
 		table_add(table, TEXT_SIZE(paging, "over_max"));
 		table_add(table, TEXT_SIZE(paging, "dropped"));
 		table_add(table, TEXT_SIZE(paging, "failed"));
-		table_add(table, left ? "no longer: by the kernel" : "");
+		table_add(table, left ? "the kernel" : "ballastd");
 	}
 	if (any) {
 		putchar('\n');

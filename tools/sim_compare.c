@@ -17,7 +17,7 @@
 #include "common/text.h"
 
 #define US_PER_S 1000000.0
-/* A run is long when it takes more than two seconds; then it says twice a second how far it is. */
+/* A run is long when it takes more than two seconds; then it says once a second how far it is. */
 #define QUIET_S 2
 #define EVERY_S 1
 

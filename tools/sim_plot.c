@@ -44,8 +44,8 @@ int plot_new(const struct scenario *scenario, const struct virtual *virtual, con
 	struct plot *plot;
 	const char *terminal;
 
-	/* The path goes into a quoted word of gnuplot's. */
-	if (strpbrk(path, "\"'\\\n"))
+	/* The path goes into a quoted word of gnuplot's, which runs what stands in backquotes. */
+	if (strpbrk(path, "\"'\\`\n"))
 		return -EINVAL;
 	terminal = ends_in(path, ".png") ? "pngcairo" : ends_in(path, ".svg") ? "svg" : NULL;
 	if (!terminal)

@@ -10,7 +10,10 @@
 
 struct plot;
 
-/* path ends in .png or .svg, else -EINVAL; -ENOMEM. All is borrowed. */
+/*
+ * path ends in .png or .svg and has no quotes, backslash or line break, else -EINVAL; -ENOMEM. All
+ * is borrowed.
+ */
 int plot_new(const struct scenario *scenario, const struct virtual *virtual, const char *path,
 	struct plot **ret_plot);
 void plot_free(struct plot *plot);

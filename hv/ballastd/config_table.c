@@ -157,11 +157,11 @@ const size_t nr_config_group_options =
 	sizeof(config_group_options) / sizeof(config_group_options[0]);
 
 const struct config_option config_rule_options[] = {
-	{ "rule", "match-name", &config_type_text, RULE(match_name), 1, 190,
+	{ "rule", "match-name", &config_type_text, RULE(match_name), 1, TEXT_MAX,
 		"VMs of that name: a glob, web-*. Not set: any." },
-	{ "rule", "match-uuid", &config_type_text, RULE(match_uuid), 1, 190,
+	{ "rule", "match-uuid", &config_type_text, RULE(match_uuid), 1, TEXT_MAX,
 		"VMs of that UUID: a glob. Not set: any." },
-	{ "rule", "match-group", &config_type_text, RULE(match_group), 1, 190,
+	{ "rule", "match-group", &config_type_text, RULE(match_group), 1, TEXT_MAX,
 		"VMs that metadata or partition put into that group: a glob, /prod or /prod/*. "
 		"Not set: any." },
 	{ "rule", "soft-limit", &config_type_rule_limit, RULE(knobs.soft_limit), 0, PIB,
@@ -176,7 +176,7 @@ const struct config_option config_rule_options[] = {
 		"Whether the guest may be pushed into its own swap." },
 	{ "rule", "manage", &config_type_rule_manage, RULE(knobs.manage), 0, 0,
 		"no, observe or act; the lesser of it and mode counts." },
-	{ "rule", "group", &config_type_rule_group, RULE(knobs.group), 1, 190,
+	{ "rule", "group", &config_type_rule_group, RULE(knobs.group), 1, TEXT_MAX,
 		"The group, where metadata say none; before the partition." },
 	{ "rule", "agent", &config_type_rule_way, RULE(knobs.agent), 0, 0,
 		"ballast, qemu-ga or none: which agent in the guest is listened to." },

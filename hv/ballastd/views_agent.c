@@ -42,10 +42,13 @@ static void put_groups(struct json_object *object, const struct hv_agent *agent,
 		struct json_object *one = json_object_new_object();
 
 		json_put_string(one, "name", group->name, r);
-		json_put_u64(one, "active", group->active, r);
-		json_put_u64(one, "inactive", group->inactive, r);
+		if (agent->known & (HV_AGENT_LISTS | HV_AGENT_COLD)) {
+			json_put_u64(one, "active", group->active, r);
+			json_put_u64(one, "inactive", group->inactive, r);
+		}
 		json_put_u64(one, "refaults_per_second", group->refaults, r);
-		json_put_u64(one, "psi_some_permille", group->psi, r);
+		if (agent->known & HV_AGENT_PRESSURE)
+			json_put_u64(one, "psi_some_permille", group->psi, r);
 		json_push(array, one, r);
 	}
 	json_put_value(object, "groups", array, r);

@@ -4,8 +4,9 @@
  *
  * INI, in this order: [scenario], [host], the daemon's own sections ([pool], [vms], [pace],
  * [times], [group PATH], [rule NAME]: see config.h) and [operator], one [vm NAME] a guest,
- * [expect]. What each key means stands in the tables of scenario.c. Mistakes are told with file and
- * line.
+ * [expect]. What each key means stands in docs/ballast-sim-scenario.5.scd; the keys are in the
+ * tables of scenario_keys.c, what happens in those of scenario_steps.c. Mistakes are told with file
+ * and line.
  *
  * Reads one file; never writes or logs. Amounts are bytes, times virtual microseconds.
  */

@@ -70,13 +70,18 @@ image_tool() {
 	mv "$target.$$" "$target"
 }
 
+# image_key: another one where anything is that an initramfs is made of: of the folders that the agent
+# is compiled from, all.
+image_key() {
+	local here=$ROOT/tests/lab
+	cat "$here/guest.c" "$here/guest-init" "$here/image.sh" "$ROOT"/{guest-agent,common,policy}/*.[ch] /bin/busybox |
+		sha256sum | cut -c1-12
+}
+
 # image_initramfs KERNEL: prints the path of an initramfs for that kernel.
 image_initramfs() {
-	local kernel=$1 here key out
-	here=$ROOT/tests/lab
-	key=$(cat "$here/guest.c" "$here/guest-init" "$ROOT"/guest-agent/*.[ch] "$ROOT"/common/protocol.[ch] \
-		"$ROOT"/policy/{batch,workingset}.[ch] "$here/image.sh" /bin/busybox | sha256sum | cut -c1-12)
-	out=$CACHE/initramfs-${kernel##*/}-$key.gz
+	local kernel=$1 out
+	out=$CACHE/initramfs-${kernel##*/}-$(image_key).gz
 	if [ ! -f "$out" ]; then
 		image_build_initramfs "$kernel" "$out"
 	fi

@@ -35,12 +35,14 @@ as_root() {
 	fi
 }
 
-# need_root ARGS...: goes on as root, through sudo, with the same arguments of ./dev.
+# need_root ARGS...: goes on as root, through sudo, with these arguments of ./dev, and with what of the
+# environment it goes by: sudo passes none on.
 need_root() {
 	[ "$(id -u)" = 0 ] && return 0
 	command -v sudo >/dev/null || die "this needs root (or sudo without a password)"
 	say "needs root: going on through sudo"
-	exec sudo -n env "BALLAST_CACHE=$CACHE" "$ROOT/dev" "$@"
+	exec sudo -n env "BALLAST_CACHE=$CACHE" ${CI:+"CI=$CI"} ${BALLAST_BUILD:+"BALLAST_BUILD=$BALLAST_BUILD"} \
+		"$ROOT/dev" "$@"
 }
 
 # wait_for SECONDS COMMAND...: true as soon as COMMAND is, false when the time is over.
@@ -86,7 +88,7 @@ packages_of() {
 		echo libvirt-daemon libvirt-daemon-driver-qemu libvirt-clients qemu-system-x86 jq \
 			busybox-static gcc libc6-dev passwd procps util-linux
 		;;
-	test) echo gcovr ccache ;;
+	test) echo gcovr ccache gnuplot-nox ;;
 	bench) echo valgrind linux-perf ;;
 	lint) echo git clang clang-format clang-tidy cppcheck shellcheck ;;
 	fuzz) echo clang libclang-rt-dev ;;

@@ -54,7 +54,7 @@ suite_cpu_lane() {
 	done
 	part fuzz 110 fuzz_results 5
 	part benches 60 suite_benches
-	part lint 130 lint_all
+	part lint "$LINT_BUDGET" lint_all
 	part distcheck 60 suite_distcheck ""
 	part "distcheck without libvirt" 60 suite_distcheck --without-libvirt
 	part "distcheck without xen" 60 suite_distcheck --without-xen

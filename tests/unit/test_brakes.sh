@@ -89,6 +89,10 @@ check resume_ends_it 0 "nothing is paused" ctl resume
 stop TERM
 check release_without_the_daemon 0 "0 failed" \
 	timeout 60 "$builddir/ballastctl" release --all --direct -c $uri
+check release_without_the_daemon_for_programs 0 "" bash -c "timeout 60 '$builddir/ballastctl' --format json \
+	release / --direct -c $uri | '$builddir/tests/unit/reads_json' failed=0 released=0"
+check release_of_a_group_takes_the_daemon 2 "which VMs are below /prod only the daemon knows" \
+	bash -c "'$builddir/ballastctl' release /prod --direct -c $uri 2>&1"
 check release_without_the_daemon_of_nobody 1 "no VM named" \
 	bash -c "timeout 60 '$builddir/ballastctl' release nobody --direct -c $uri 2>&1"
 

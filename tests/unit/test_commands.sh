@@ -124,6 +124,53 @@ documented() {
 		[ -z "$(sort "$work/ids" | uniq -d)" ]
 }
 check daemon_manual_has_every_message_id_once 0 "" documented
+# A rule's texts fit a line of what is dumped.
+printf '[rule r]\nmatch-group=%s\n' "$(printf 'x%.0s' {1..181})" >"$work/long.conf"
+check daemon_takes_no_text_that_a_dump_could_not_hold 2 "match-group: " \
+	"$daemon" --check-config -f "$work/long.conf"
+printf '[rule r]\nmatch-group=%s\n' "$(printf 'x%.0s' {1..180})" >"$work/long.conf"
+check daemon_dump_of_the_longest_text_reads_back 0 "" dumped -f "$work/long.conf"
 check daemon_dump_of_the_command_line_reads_back 0 "" dumped -f "$work/odd.conf" --mode act \
 	--socket "$work/s;t" -c 'test:///a=b#c'
+
+# Every long option of a program's table is in its completion, and in its manual page.
+options() {
+	sed -n '/struct option /,/^\t*{ 0 }\|^\t*{ NULL/s/{ "/\n{ "/gp' "$1" | sed -n 's/^{ "\([a-z-]*\)", .*/\1/p'
+}
+# told PROGRAM SOURCE PAGE
+told() {
+	local option nr=0
+	for option in $(options "$srcdir/$2"); do
+		nr=$((nr + 1))
+		grep -qE -- "[[:space:]\"]--${option}[[:space:]\"|)]" "$srcdir/dist/bash-completion/$1" || echo "no completion of --$option"
+		grep -qF -- "*--$option*" "$srcdir/docs/$3" || echo "--$option is not in $3"
+	done
+	[ $nr -ge 3 ] || echo "no options in $2"
+	echo "all"
+}
+check options_of_ballastctl_are_completed_and_documented 0 "<all>" \
+	echo "<$(told ballastctl tools/ballastctl.c ballastctl.1.scd)>"
+check options_of_ballastd_are_completed_and_documented 0 "<all>" \
+	echo "<$(told ballastd hv/ballastd/main.c ballastd.8.scd)>"
+check options_of_ballast_agent_are_completed_and_documented 0 "<all>" \
+	echo "<$(told ballast-agent guest-agent/main.c ballast-agent.8.scd)>"
+check options_of_ballast_sim_are_completed_and_documented 0 "<all>" \
+	echo "<$(told ballast-sim tools/ballast-sim.c ballast-sim.1.scd)>"
+for program in ballastctl ballastd ballast-agent; do
+	# shellcheck source=/dev/null
+	. "$srcdir/dist/bash-completion/$program"
+done
+# completes PROGRAM WORD...: what the last of the words may become.
+completes() {
+	COMP_WORDS=("$@")
+	COMP_CWORD=$(($# - 1))
+	"_${1//-/_}"
+	echo "<${COMPREPLY[*]}>"
+}
+check words_of_manage_are_completed 0 "<act observe no none>" completes ballastctl set web --manage ""
+check words_of_guest_swap_are_completed 0 "<yes no none>" completes ballastctl set web --guest-swap ""
+check options_of_set_are_completed 0 "<--min --max --manage>" completes ballastctl set web --m
+check options_of_another_command_are_not 0 "<>" completes ballastctl status --m
+check modes_are_completed 0 "<observe act>" completes ballastd --mode ""
+check options_of_the_agent_are_completed 0 "<--port>" completes ballast-agent --p
 echo "1..$number"

@@ -732,7 +732,7 @@ START_TEST(every_kind_has_a_name)
 {
 	for (int i = ENGINE_VM_RUNNING; i < ENGINE_VM_STATE_NR; i++)
 		ck_assert_str_ne(engine_vm_state_name((enum engine_vm_state)i), "");
-	for (int i = ENGINE_CUT; i <= ENGINE_AGAIN; i++)
+	for (int i = ENGINE_CUT; i < ENGINE_REASON_NR; i++)
 		ck_assert_str_ne(engine_reason_name((enum engine_reason_type)i), "");
 	for (int i = ENGINE_EVENT_SHORT; i <= ENGINE_EVENT_JOB_CANCELLED; i++)
 		ck_assert_str_ne(engine_event_name((enum engine_event_type)i), "");

@@ -12,6 +12,7 @@
 #include <string.h>
 
 #include "common/json.h"
+#include "hv/ballastd/views.h"
 #include "hv/sim/sim.h"
 #include "tests/unit/suite.h"
 
@@ -513,6 +514,29 @@ START_TEST(show_has_what_the_agent_in_the_guest_says_and_its_groups)
 }
 END_TEST
 
+/* A kernel that ages by generations and tells nothing of them, without PSI. */
+START_TEST(what_an_agent_does_not_tell_of_its_groups_is_absent)
+{
+	struct core_vm_view vm = { .agent = { .connected = true,
+					   .known = HV_AGENT_REPORT,
+					   .nr_groups = 1,
+					   .groups = { { .name = "/a", .refaults = 4096 } } } };
+	struct json_object *object = json_object_new_object(), *agent = NULL, *group;
+	int r = 0;
+
+	views_put_agent(object, &vm, true, &r);
+	ck_assert_int_eq(r, 0);
+	ck_assert_int_eq(json_get_object(object, "agent", &agent), 0);
+	ck_assert(!has(agent, "active_anon") && !has(agent, "psi_some_permille"));
+	group = item(agent, "groups", 0);
+	ck_assert_str_eq(text(group, "name"), "/a");
+	ck_assert_uint_eq(number(group, "refaults_per_second"), 4096);
+	ck_assert(!has(group, "active") && !has(group, "inactive"));
+	ck_assert(!has(group, "psi_some_permille"));
+	json_object_put(object);
+}
+END_TEST
+
 START_TEST(set_is_written_and_counts_and_its_client_is_told_when)
 {
 	struct json_object *result = call_ok(&client, "set",
@@ -747,6 +771,7 @@ int main(void)
 	tcase_add_test(tc, release_of_a_vm_that_is_not_managed_says_so);
 	tcase_add_test(tc, show_has_every_knob_with_its_source_and_what_it_overrides);
 	tcase_add_test(tc, show_has_what_the_agent_in_the_guest_says_and_its_groups);
+	tcase_add_test(tc, what_an_agent_does_not_tell_of_its_groups_is_absent);
 	tcase_add_test(tc, set_is_written_and_counts_and_its_client_is_told_when);
 	tcase_add_test(tc, set_is_whole_or_refused);
 	tcase_add_test(tc, port_that_no_simulated_vm_can_have_is_said_to_whom_asked);

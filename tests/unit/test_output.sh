@@ -50,7 +50,7 @@ full daemon_check_config ballastd --check-config -f /dev/null
 full daemon_dump_config ballastd --dump-config -f /dev/null
 full ctl_version ballastctl --version
 full ctl_help ballastctl --help
-for command in status plan reclaim explain show set pause resume release; do
+for command in status plan reclaim explain show set agent pause resume release; do
 	full "ctl_help_of_$command" ballastctl "$command" --help
 done
 full sim_version ballast-sim --version
@@ -85,6 +85,7 @@ if kill -0 $pid 2>/dev/null; then
 			full "ctl_${command%% *}_$format" ballastctl -s "$work/ballastd.sock" --format $format $command
 		done
 	done
+	full ctl_set_json ballastctl -s "$work/ballastd.sock" --format json set test --low 1MiB
 	full ctl_release_direct ballastctl release --all --direct -c test:///default
 elif ! grep -q "no backend" "$work/log"; then
 	sed 's/^/# /' "$work/log"

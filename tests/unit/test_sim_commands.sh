@@ -144,5 +144,64 @@ check files_are_completed 0 "<good.csv>" completes run good.
 for word in $(completes -- | tr -d '<>') $(completes run -- | tr -d '<>'); do
 	check "completed_option_${word}_is_one" 0 "$word" "$sim" --help
 done
+for option in "--policy none" "--plot x.svg" "--record r" --quiet; do
+	# shellcheck disable=SC2086 # words
+	check "compare_takes_no_${option%% *}" 2 "compare takes no ${option%% *}" "$sim" compare $option s.sim
+	# shellcheck disable=SC2086 # words
+	check "replay_takes_no_${option%% *}" 2 "replay takes no ${option%% *}" "$sim" replay $option good
+done
+check replay_takes_no_seed 2 "replay takes no --seed" "$sim" replay --seed 2 good
+
+# Gnuplot would run what stands in backquotes.
+# shellcheck disable=SC2016 # it is no command
+check picture_whose_name_has_a_command_is_refused 1 "Invalid argument" "$sim" run --plot '`touch x`.svg' s.sim
+if command -v gnuplot >/dev/null; then
+	check picture_is_drawn 0 "" "$sim" run --quiet --plot x.svg s.sim
+	check picture_has_every_vm_by_its_name 0 ">web<" cat x.svg
+else
+	for name in picture_is_drawn picture_has_every_vm_by_its_name; do
+		number=$((number + 1))
+		echo "ok $number - $name # SKIP there is no gnuplot"
+	done
+fi
+
+# Every word that the tables of the code have stands in the manual page.
+page=$source/docs/ballast-sim-scenario.5.scd
+# documented WORD...: each is there, as *WORD* or in a list of such.
+documented() {
+	local word
+	[ $# -gt 0 ] || echo "no words"
+	for word in "$@"; do
+		grep -qF "*$word*" "$page" || echo "$word is not in $page"
+	done
+}
+# words FILE FROM EXPRESSION: what sed's expression finds in the table that begins with FROM.
+words() {
+	sed -n "/$2/,/^}/s/$3/\\1/p" "$source/hv/$1"
+}
+keys=sim/scenario_keys.c
+steps=sim/scenario_steps.c
+word='^[^"]*{ "\([^"]*\)".*'
+index='^	\[[A-Z_]*\] = "\([^"]*\)".*'
+for table in scenario_keys host_keys vm_keys; do
+	mapfile -t lines < <(words $keys "^static const struct key ${table}\[" "$word")
+	check "all_${table}_are_documented" 0 "<>" echo "<$(documented "${lines[@]}")>"
+done
+for table in verbs workloads; do
+	mapfile -t lines < <(words $steps "const struct [a-z]* ${table}\[" "$word")
+	check "all_${table}_are_documented" 0 "<>" echo "<$(documented "${lines[@]}")>"
+done
+mapfile -t lines < <(words $steps "^} operator_words" "$word")
+check all_that_an_operator_does_is_documented 0 "<>" echo "<$(documented "${lines[@]}")>"
+for table in kinds calls; do
+	mapfile -t lines < <(words fault/fault.c "const ${table}\[" "$index")
+	check "all_${table}_of_faults_are_documented" 0 "<>" echo "<$(documented "${lines[@]}")>"
+done
+mapfile -t lines < <(grep -o '{ "vm", "[^"]*"' "$source/hv/sim/figure.c" | cut -d '"' -f 4
+	grep -oE '{ "(pool|host)", "[^"]*"' "$source/hv/sim/figure.c" | awk -F '"' '{ print $2 "." $4 }')
+check all_figures_are_documented 0 "<>" echo "<$(documented "${lines[@]}")>"
+# shellcheck disable=SC2016 # they are no commands
+sed -n '/^```$/,/^```$/p' "$page" | grep -v '^```' >example.sim
+check example_of_the_manual_page_holds 0 "held" "$sim" run example.sim
 check help_is_wrapped_between_its_words 1 "" grep -x '[^ ]\+' <("$sim" --help)
 echo "1..$number"
