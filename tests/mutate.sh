@@ -2,9 +2,9 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
 # tests/mutate.sh [--minutes N] [FILE...]: changes one bound of policy/ at a time and looks whether
 # a test notices. A bound: a comparison, min and max, a granule or 1 added or taken, a divisor, a
-# named constant. Prints the changes that no test noticed and that tests/mutate.equivalent does not
+# named constant. With a header all that includes it is compiled anew. Prints the changes that no test noticed and that tests/mutate.equivalent does not
 # explain; exit status 1 where there are any. With --minutes: in random order, as far as it gets.
-# A change takes about a second: one file is compiled anew, and the tests run until one fails.
+# A change of a source takes about a second: it is compiled anew, and the tests run until one fails.
 set -euo pipefail
 cd "$(dirname "$(readlink -f "$0")")/.."
 root=$PWD
@@ -41,7 +41,7 @@ while [ $# -gt 0 ]; do
 	esac
 	shift
 done
-[ ${#files[@]} -gt 0 ] || files=(policy/*.c)
+[ ${#files[@]} -gt 0 ] || files=(policy/*.[ch])
 
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
@@ -95,15 +95,19 @@ mutants() {
 
 # --- building -----------------------------------------------------------------------------------
 
-compile=(cc -std=c11 -D_GNU_SOURCE -O0 -g1 -pthread -fPIC)
+# compile WORKER FILE OBJECT: with the header that the worker has changed, if it has.
+compile() {
+	"${compiler[@]}" -I"$work/$1" -I"$work" -I. -c "$2" -o "$3"
+}
+compiler=(cc -std=c11 -D_GNU_SOURCE -O0 -g1 -pthread -fPIC)
 libs=(-lcheck -lsubunit -lm -lrt)
 
-# extra TEST: what is linked with it.
+# extra TEST [FOLDER]: what is linked with it, from there.
 extra() {
 	if [ "$1" = model ]; then
-		echo "$work/obj/model.o"
+		echo "${2:-$work/obj}/model.o"
 	elif grep -q 'unit/world\.h' "tests/unit/test_$1.c"; then
-		echo "$work/obj/world.o"
+		echo "${2:-$work/obj}/world.o"
 	fi
 }
 
@@ -113,10 +117,10 @@ prepare() {
 	: >"$work/config.h"
 	cp policy/*.[ch] "$work/policy/" # so that an editor does not disturb
 	for t in "$work"/policy/*.c tests/unit/{world,model}.c; do
-		"${compile[@]}" -I"$work" -I. -c "$t" -o "$work/obj/$(basename "$t" .c).o"
+		compile none "$t" "$work/obj/$(basename "$t" .c).o"
 	done
 	for t in "${TESTS[@]}" "${WRAPPED[@]}"; do
-		"${compile[@]}" -I"$work" -I. -c "tests/unit/test_$t.c" -o "$work/obj/test_$t.o"
+		compile none "tests/unit/test_$t.c" "$work/obj/test_$t.o"
 	done
 	objects=()
 	for t in policy/*.c; do objects+=("$(basename "$t" .c).o"); done
@@ -124,12 +128,17 @@ prepare() {
 		mkdir -p "$work/$w/policy"
 		for t in "${objects[@]}"; do ln -f "$work/obj/$t" "$work/$w/$t"; done
 		link "$w"
-		for t in "${TESTS[@]}"; do
-			# shellcheck disable=SC2046 # none or one
-			cc -pthread -o "$work/$w/test_$t" "$work/obj/test_$t.o" $(extra "$t") \
-				-L"$work/$w" -lpolicy -Wl,-rpath,"$work/$w" "${libs[@]}"
-		done
+		for t in "${TESTS[@]}"; do build_test "$w" "$t" "$work/obj"; done
 	done
+}
+
+# includers HEADER: the sources of policy/ that have it inside, by name.
+includers() {
+	local c
+	for c in policy/*.c; do
+		"${compiler[@]}" -I"$work" -I. -MM "$c" | grep "[ /]$1\( \|\$\)" >/dev/null && basename "$c" .c
+	done
+	return 0
 }
 
 link() {
@@ -140,7 +149,8 @@ link() {
 # and all others.
 order() {
 	local own t
-	own=$(basename "$1" .c)
+	own=$(basename "$1")
+	own=${own%.[ch]}
 	case $own in
 	ask) own=engine_asks ;;
 	give) own=engine_give ;;
@@ -160,17 +170,34 @@ order() {
 	esac
 }
 
-# tests_fail WORKER FILE: which test noticed; nothing and status 1 where none did.
+# build_test WORKER TEST FROM: links it anew, from the test's own objects in that folder.
+build_test() {
+	local -a with=(-L"$work/$1" -lpolicy "-Wl,-rpath,$work/$1") own=("$3/test_$2.o")
+	mapfile -t -O 1 own < <(extra "$2" "$3")
+	if [[ " ${WRAPPED[*]} " == *" $2 "* ]]; then
+		with=("${objects[@]/#/$work/$1/}" "-Wl,--wrap=calloc")
+		[ "$2" = memcg ] || with+=("-Wl,--wrap=realloc")
+	fi
+	cc -pthread -o "$work/$1/test_$2" "${own[@]}" "${with[@]}" "${libs[@]}"
+}
+
+# tests_fail WORKER FILE: which test noticed; nothing and status 1 where none did. Behind a header
+# tests are compiled anew, too.
 tests_fail() {
-	local t fork
+	local t fork from
 	for t in $(order "$2"); do
-		if [[ " ${WRAPPED[*]} " == *" $t "* ]]; then
-			# shellcheck disable=SC2046
-			(cd "$work/$1" && cc -pthread -o "test_$t" "$work/obj/test_$t.o" \
-				$(cd "$root" && extra "$t") "${objects[@]}" \
-				-Wl,--wrap=calloc,--wrap=realloc "${libs[@]}" 2>/dev/null) ||
-				(cd "$work/$1" && cc -pthread -o "test_$t" "$work/obj/test_$t.o" \
-					"${objects[@]}" -Wl,--wrap=calloc "${libs[@]}")
+		from=$work/obj
+		if [[ $2 == *.h ]]; then
+			from=$work/$1
+			compile "$1" "tests/unit/test_$t.c" "$from/test_$t.o" 2>/dev/null || {
+				echo "$t" # an assertion of the compiler's
+				return 0
+			}
+			[ -e "$from/world.o" ] || compile "$1" tests/unit/world.c "$from/world.o"
+			[ -e "$from/model.o" ] || compile "$1" tests/unit/model.c "$from/model.o"
+		fi
+		if [[ $2 == *.h || " ${WRAPPED[*]} " == *" $t "* ]]; then
+			build_test "$1" "$t" "$from"
 		fi
 		fork=no
 		[[ " ${FORKING[*]} " != *" $t "* ]] || fork=yes
@@ -202,31 +229,48 @@ known() {
 		END { exit !found }' tests/mutate.equivalent
 }
 
+# changed WORKER FILE: compiles what the change concerns; status 1: the compiler refuses it.
+changed() {
+	local name
+	local -a names=("$(basename "$2" .c)")
+	[[ $2 != *.h ]] || mapfile -t names < <(includers "$2")
+	for name in "${names[@]}"; do
+		local source=$work/$1/policy/$name.c
+		[ -e "$source" ] || source=$work/policy/$name.c
+		rm -f "$work/$1/$name.o"
+		compile "$1" "$source" "$work/$1/$name.o" 2>/dev/null || return 1
+	done
+	link "$1"
+}
+
+# restored WORKER FILE: as it was.
+restored() {
+	local t
+	rm -f "$work/$1"/policy/* "$work/$1"/test_*.o "$work/$1"/{world,model}.o
+	for t in "${objects[@]}"; do ln -f "$work/obj/$t" "$work/$1/$t"; done
+	link "$1"
+	[[ $2 == *.h ]] || return 0
+	for t in "${TESTS[@]}"; do build_test "$1" "$t" "$work/obj"; done
+}
+
 # try WORKER FILE LINE OLD NEW: a line of result.
 try() {
-	local base killer what
-	base=$(basename "$2" .c)
+	local killer what
 	what="$2:$3: $(trim "$4")  =>  $(trim "$5")"
 	if known "$2" "$4" "$5"; then
 		echo "equivalent	$what"
 		return
 	fi
 	awk -v at="$3" -v new="${5//\\/\\\\}" 'NR == at { print new; next } { print }' \
-		"$work/$2" >"$work/$1/policy/$base.c"
-	rm -f "$work/$1/$base.o"
-	if ! "${compile[@]}" -I"$work" -I. -c "$work/$1/policy/$base.c" -o "$work/$1/$base.o" \
-		2>/dev/null; then
+		"$work/$2" >"$work/$1/$2"
+	if ! changed "$1" "$2"; then
 		echo "refused	$what"
+	elif killer=$(tests_fail "$1" "$2"); then
+		echo "noticed	$what	($killer)"
 	else
-		link "$1"
-		if killer=$(tests_fail "$1" "$2"); then
-			echo "noticed	$what	($killer)"
-		else
-			echo "survived	$what"
-		fi
+		echo "survived	$what"
 	fi
-	ln -f "$work/obj/$base.o" "$work/$1/$base.o"
-	link "$1"
+	restored "$1" "$2"
 }
 
 worker() {

@@ -225,7 +225,7 @@ static int parse_when(
 	expect->from = !strcmp(word, "at") || !strcmp(word, "from") ? at : 0;
 	expect->until = !strcmp(word, "until") || !strcmp(word, "by") ? at : NEVER;
 	if (!strcmp(word, "end"))
-		expect->from = length;
+		expect->from = NEVER; /* until-done brings it earlier than the length */
 	return 0;
 }
 
@@ -342,17 +342,20 @@ static void look_never(
 	struct expect *expect, const struct figure_world *world, uint64_t now, bool last)
 {
 	char why[sizeof expect->why];
+	int yes;
 
 	if (expect->has_before && holds(&expect->before, world, why, sizeof why) == 1) {
 		settle(expect, true, now, why);
 		return;
 	}
-	if (holds(&expect->condition, world, why, sizeof why) == 1)
+	yes = holds(&expect->condition, world, why, sizeof why);
+	expect->known |= yes >= 0;
+	if (yes == 1)
 		settle(expect, false, now, why);
 	else if (last && expect->has_before)
 		settle(expect, false, now, "what it waits for never came");
 	else if (last)
-		settle(expect, true, now, why);
+		settle(expect, expect->known, now, why);
 }
 
 void expect_look(struct expect *expect, const struct figure_world *world, uint64_t now, bool last)
@@ -360,13 +363,15 @@ void expect_look(struct expect *expect, const struct figure_world *world, uint64
 	char why[sizeof expect->why];
 	int yes;
 
-	if (expect->state != EXPECT_OPEN || now < expect->from)
+	if (expect->state != EXPECT_OPEN ||
+		(now < expect->from && !(last && expect->from == NEVER)))
 		return;
 	if (expect->when == EXPECT_NEVER) {
 		look_never(expect, world, now, last);
 		return;
 	}
 	yes = holds(&expect->condition, world, why, sizeof why);
+	expect->known |= yes >= 0;
 	switch (expect->when) {
 	case EXPECT_AT:
 		settle(expect, yes == 1, now, why);
@@ -375,7 +380,7 @@ void expect_look(struct expect *expect, const struct figure_world *world, uint64
 		if (yes == 0)
 			settle(expect, false, now, why);
 		else if (last || now >= expect->until)
-			settle(expect, true, now, why);
+			settle(expect, expect->known, now, why);
 		break;
 	case EXPECT_BY:
 		if (yes == 1)

@@ -13,7 +13,7 @@
  * LEFT and RIGHT are VM.FIGURE, pool.FIGURE or host.FIGURE, RIGHT also a size, a number, or a
  * figure of what stands on the left. OP is one of < <= == != >= >. A figure that is not known at a
  * step (a VM that the daemon has not seen yet) holds nothing and breaks nothing there, but "end"
- * and "at" need it.
+ * and "at" need it, and whatever holds "always" or "never" was to be known at some step.
  *
  * VMs' figures come from the simulated hypervisor where it has them, not from the daemon.
  * Pure; one thread. Amounts are bytes.
@@ -49,9 +49,10 @@ struct expect_condition {
 
 struct expect {
 	enum expect_when when;
-	uint64_t from, until; /* looked at in that time */
+	uint64_t from, until; /* looked at in that time; from UINT64_MAX: at the last step */
 	struct expect_condition condition, before;
 	bool has_before;
+	bool known; /* at some step */
 	char *text; /* as it was written */
 	unsigned int line;
 	/* What became of it. */

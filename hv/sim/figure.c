@@ -46,7 +46,6 @@ static int64_t bytes_of(uint64_t pages)
 
 SIM_FIGURE(actual, guest_actual(r->vm.guest))
 SIM_FIGURE(target, r->vm.guest->target)
-SIM_FIGURE(lowest_target, r->vm.lowest_target)
 SIM_FIGURE(targets, r->vm.targets)
 SIM_FIGURE(recorded, r->vm.ceiling)
 SIM_FIGURE(usage, guest_usage(r->vm.guest))
@@ -93,6 +92,15 @@ POOL_FIGURE(wm_high, bytes_of(r->status.pool.wm_high))
 POOL_FIGURE(need, bytes_of(r->status.pool.need))
 POOL_FIGURE(short_pages, bytes_of(r->status.pool.short_pages))
 POOL_FIGURE(hung, bytes_of(r->status.pool.hung))
+
+/* Not known of a VM that was never asked: it is above and below nothing. */
+static bool read_lowest_target(const struct figure_reading *r, int64_t *ret_value)
+{
+	if (!r->simulated || r->vm.lowest_target == UINT64_MAX)
+		return false;
+	*ret_value = signed_bytes(r->vm.lowest_target);
+	return true;
+}
 
 /* By how much the target was cut; 0 where none was set. */
 static bool read_cut(const struct figure_reading *r, int64_t *ret_value)

@@ -55,7 +55,9 @@ struct guest_params {
 	uint64_t reserve;				 /* what the guest's allocator keeps free */
 	uint64_t swap;					 /* of the guest's own swap; 0: none */
 	uint64_t hot, idle, cache_hot, cache_cold, free; /* at the start; the rest is untouched */
-	uint64_t stop; /* the balloon gets no further down than actual of so much */
+	uint64_t stop; /* the balloon gets no further down than actual of so much, and back up to it
+			*/
+	uint64_t wobble; /* there it puts back twice as much and takes it again, round and round */
 	/* Speeds, bytes a second. */
 	uint64_t inflate_free, inflate_cache, inflate_swap, deflate, disk;
 	uint64_t freed;	 /* by its own kernel, at an agent's word */
@@ -132,6 +134,7 @@ struct guest {
 	uint64_t target;       /* of actual */
 	uint64_t move_at;      /* the driver takes a new target up then */
 	uint64_t budget_us;    /* time that the balloon has not used yet */
+	bool wobbles_up;       /* at its stop */
 	uint64_t driver_at;    /* the driver is there from then on; GUEST_NEVER */
 	uint64_t period_us, stats_at;
 	struct guest_stats stats;

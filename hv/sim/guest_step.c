@@ -301,9 +301,8 @@ static uint64_t inflate_used(struct guest *guest, uint64_t bytes)
 
 static bool inflate_step(struct guest *guest, uint64_t want)
 {
-	uint64_t part, got, actual = guest_actual(guest);
+	uint64_t part, got;
 
-	want = min_u64(want, sub(actual, guest->params.stop));
 	/*
 	 * Untouched pages first: nothing is gained until they are in the balloon. Of free memory
 	 * the allocator's reserve stays.
@@ -323,9 +322,25 @@ static bool inflate_step(struct guest *guest, uint64_t want)
 	return true;
 }
 
+/* Where the balloon is on the way to: below its stop the guest takes back what it wants. */
+static uint64_t heading(struct guest *guest, uint64_t actual)
+{
+	const struct guest_params *p = &guest->params;
+	uint64_t stop = min_u64(p->stop, p->maximum),
+		 top = min_u64(stop + 2 * p->wobble, p->maximum);
+
+	if (guest->target >= stop)
+		return guest->target;
+	if (actual <= stop)
+		guest->wobbles_up = true;
+	else if (actual >= top)
+		guest->wobbles_up = false;
+	return guest->wobbles_up ? top : stop;
+}
+
 static bool balloon_step(struct guest *guest, uint64_t now)
 {
-	uint64_t actual = guest_actual(guest), target = guest->target, bytes;
+	uint64_t actual = guest_actual(guest), target = heading(guest, actual), bytes;
 	bool moved;
 
 	if (now < guest->driver_at || now < guest->move_at)

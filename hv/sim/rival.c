@@ -136,8 +136,9 @@ static uint64_t hammer(const struct rival_host *host, uint64_t bytes)
 		got = soft_reclaim(host, &victim);
 		less_than = victim.excess;
 	}
-	/* Always: at least the first priority's part of everyone. */
-	return got + global(host, bytes > got ? bytes - got : 1);
+	/* Always: of everyone a batch at least, as far as the first priority looks. */
+	return got +
+	       global(host, bytes > got + COSTS_RECLAIM_BATCH ? bytes - got : COSTS_RECLAIM_BATCH);
 }
 
 const struct rival rivals[] = {

@@ -77,6 +77,7 @@ static const struct key vm_keys[] = {
 	{ "free-page-reporting", KEY_BOOL, AT(guest.reporting), 0 },
 	{ "deflate-on-oom", KEY_BOOL, AT(guest.deflate_on_oom), 0 },
 	{ "stuck-at", KEY_SIZE, AT(guest.stop), 0 },
+	{ "wobble", KEY_SIZE, AT(guest.wobble), 0 },
 	{ "inflate", KEY_SIZE, AT(guest.inflate_free), 0 },
 	{ "inflate-cache", KEY_SIZE, AT(guest.inflate_cache), 0 },
 	{ "deflate", KEY_SIZE, AT(guest.deflate), 0 },

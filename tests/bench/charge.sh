@@ -41,15 +41,35 @@ for threads in 1 2 8; do
 done
 row charge.document.over_before 1.102 ratio
 
-# The share of the samples that is in the functions of charging.
-if perf record -q -e cpu-clock -o "$WORK/perf" "$BENCH" faults 8 own $((rounds / 2)) ours \
-	>/dev/null 2>&1; then
-	share=$(perf report -i "$WORK/perf" --stdio --sort symbol 2>/dev/null |
-		awk '/^ *[0-9.]+%/ && $3 ~ /^(un)?charge_|^uncharge|^css_|^page_counter_|^atomic_/ { sum += $1 } END { printf "%.2f\n", sum }')
-	row charge.share "$share" % at_most 1
-else
-	say "charge.share: perf does not run here" >&2
-fi
+# symbols SOURCE...: the functions of these files of policy/ that are not inlined.
+symbols() {
+	local name
+	for name in "$@"; do
+		nm --defined-only "$ROOT/build/plain/policy/$name.o" | awk '$2 ~ /^[tT]$/ { print $3 }'
+	done
+}
+
+# share WAY SOURCE...: of the samples that a profile of this way has, those in these files, in percent;
+# -: perf does not run here.
+share() {
+	local way=$1
+	shift
+	if ! perf record -q -e cpu-clock -o "$WORK/perf" "$BENCH" faults 8 own $((rounds / 2)) "$way" \
+		>/dev/null 2>&1; then
+		say "charge: perf does not run here; the shares of the profile are not measured" >&2
+		echo -
+		return
+	fi
+	symbols "$@" >"$WORK/symbols"
+	perf report -i "$WORK/perf" --stdio --sort symbol 2>/dev/null | awk '
+		NR == FNR { ours[$1] = 1; next }
+		/^ *[0-9.]+%/ { all += $1; if ($3 in ours) sum += $1 }
+		END { if (all) printf "%.2f\n", sum; else print "-" }' "$WORK/symbols" -
+}
+
+# Of our way all that charges; and how the functions of references leave the profile.
+row charge.share "$(share ours charge css page_counter memcg)" % at_most 1
+row charge.share.references "$(share ours css)" %
+row charge.before.share.references "$(share before css)" %
 
 bench_end
-[ "$SMOKE" = no ] || say "few rounds: the ratios say nothing" >&2

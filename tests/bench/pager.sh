@@ -30,4 +30,3 @@ for vms in 1 2 8; do
 done
 
 bench_end
-[ "$SMOKE" = no ] || say "few rounds: the ratios say nothing" >&2

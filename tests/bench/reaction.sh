@@ -3,7 +3,9 @@
 # shellcheck shell=bash
 # How long it takes from the moment at which a guest's growth takes the pool below wm_low until
 # libvirtd has the balloon command. t0: the bench's own sampler, every 5 ms; t1: libvirtd's log.
-# Managers in use look every ten seconds.
+# Managers in use look every ten seconds. A try in which no command comes counts as the time that it
+# was waited for.
+#   --json  as JSON
 set -euo pipefail
 . "$(dirname "$0")/../lab/parts.sh"
 
@@ -11,10 +13,13 @@ TRIES=${TRIES:-20}
 ABOVE=15 # MiB above wm_low where each try begins
 GROWTH=30 # MiB, at RATE MiB/s
 RATE=100
+LATEST=15 # seconds that a command is waited for
 
+bench_options reaction "$@"
 cost=0
 lab_trap
 lab_up >&2
+WORK=$LAB
 image_tool "$ROOT/tests/bench/sampler.c" "$CACHE/sampler"
 story_define
 story_start
@@ -88,12 +93,12 @@ for ((try = 1; try <= TRIES; try++)); do
 		continue
 	}
 	read -r t0 _ <"$LAB/crossing"
-	if wait_for 15 command_after "$mark" "$t0" >/dev/null; then
+	if wait_for $LATEST command_after "$mark" "$t0" >/dev/null; then
 		times+=("$(command_after "$mark" "$t0")")
 		warn "try $try: ${times[-1]} ms"
 	else
 		warn "try $try: no balloon command"
-		lost=$((lost + 1))
+		times+=($((LATEST * 1000)))
 	fi
 	sleep 3 # what was asked has come
 done
@@ -101,15 +106,17 @@ daemon_end
 [ ${#times[@]} -gt 0 ] || die "no try gave a time"
 
 # The median, and the interval that has it with 95 % of confidence, from the order of the times.
-printf '%s\n' "${times[@]}" | sort -n | awk -v lost=$lost '
+read -r median low high worst < <(printf '%s\n' "${times[@]}" | sort -n | awk '
 	{ t[NR] = $1 }
 	END {
 		k = int(NR / 2 - 0.98 * sqrt(NR)); if (k < 1) k = 1
-		print "reaction.median_ms", (NR % 2 ? t[(NR + 1) / 2] : (t[NR / 2] + t[NR / 2 + 1]) / 2), "ms"
-		print "reaction.interval_low_ms", t[k], "ms"
-		print "reaction.interval_high_ms", t[NR + 1 - k], "ms"
-		print "reaction.worst_ms", t[NR], "ms"
-		print "reaction.tries", NR, "tries"
-		print "reaction.lost", lost, "tries"
-		print "reaction.others_ms", 10000, "ms"
-	}'
+		print (NR % 2 ? t[(NR + 1) / 2] : (t[NR / 2] + t[NR / 2 + 1]) / 2), t[k], t[NR + 1 - k], t[NR]
+	}')
+row reaction.median_ms "$median" ms at_most 100
+row reaction.interval_low_ms "$low" ms
+row reaction.interval_high_ms "$high" ms
+row reaction.worst_ms "$worst" ms
+row reaction.tries ${#times[@]} tries
+row reaction.lost $lost tries
+row reaction.others_ms 10000 ms
+bench_end

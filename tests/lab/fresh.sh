@@ -23,8 +23,8 @@ fresh() {
 	fresh_in 'apt-get install -q -y --no-install-recommends git >/dev/null 2>&1'
 	git clone -q --no-hardlinks "$ROOT" "$FRESH/root/root/ballast"
 	fresh_packages >"$FRESH/before"
-	fresh_step "./dev run" || status=1
-	fresh_step "./dev run" || status=1
+	fresh_step "./dev run" 480 || status=1
+	fresh_step "./dev run" 120 || status=1
 	fresh_step "./dev test" || status=1
 	fresh_packages >"$FRESH/after"
 	say "" "packages that were installed:"
@@ -51,13 +51,18 @@ fresh_packages() {
 	dpkg-query --admindir="$FRESH/root/var/lib/dpkg" -W -f '${Package}\n' | sort
 }
 
-# fresh_step COMMAND: timed; the end of what it printed.
+# fresh_step COMMAND [SECONDS]: timed; the end of what it printed. More than so many seconds are a failure.
 fresh_step() {
-	local begin status=0
+	local begin took status=0
 	begin=$(now_ms)
 	say "" "== $1"
 	fresh_in "cd /root/ballast && $1" >"$FRESH/step.log" 2>&1 </dev/null || status=$?
 	tail -n "${FRESH_LINES:-45}" "$FRESH/step.log"
-	say "== $1: exit status $status, $((($(now_ms) - begin) / 1000)) s"
+	took=$((($(now_ms) - begin) / 1000))
+	say "== $1: exit status $status, $took s${2:+ (at most $2)}"
+	[ "$took" -le "${2:-$took}" ] || {
+		say "== $1: took too long"
+		return 1
+	}
 	return $status
 }

@@ -7,7 +7,9 @@ SWAP=yes
 story_restart
 story_play "$LAB/swapped.record"
 daemon_end
-if story_verdict; then
-	say "the verdict does not notice that the limits are swapped"
-	exit 1
-fi
+said=$(story_verdict) && die "the verdict does not notice that the limits are swapped"
+say "$said"
+# And for what comes of that, not because nothing was done.
+for what in "web was never asked for memory" "batch gave in the squeeze"; do
+	grep -qF "WRONG  $what:" <<<"$said" || die "the verdict does not say that it is wrong that $what"
+done

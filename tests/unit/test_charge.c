@@ -480,6 +480,31 @@ START_TEST(a_stock_has_a_few_groups_and_gives_back_the_one_charged_longest_ago)
 }
 END_TEST
 
+START_TEST(a_stock_is_filled_to_a_batch_and_no_further)
+{
+	struct charge_stock *stock = charge_stocks_get(stocks, 0);
+	struct memcg *refused;
+
+	/* A whole batch is a refill, whatever the stock has. */
+	ck_assert_int_eq(charge_try(stock, vm, CHARGE_BATCH - 10, &refused), 0);
+	ck_assert_int_eq(charge_try(stock, vm, CHARGE_BATCH, &refused), 0);
+	check_has(slice, 2 * CHARGE_BATCH, 2);
+	/* All that it has, too, without another. */
+	ck_assert_int_eq(charge_try(stock, vm, 10, &refused), 0);
+	check_has(slice, 2 * CHARGE_BATCH, 2);
+	/* Filled by a batch, and by what is missing to one. */
+	ck_assert_int_eq(uncharge(stock, vm, CHARGE_BATCH), 0);
+	check_has(slice, 2 * CHARGE_BATCH, 2);
+	ck_assert_int_eq(charge_try(stock, vm, 4, &refused), 0);
+	ck_assert_int_eq(uncharge(stock, vm, 4), 0);
+	check_has(slice, 2 * CHARGE_BATCH, 2);
+	/* One page more, and what it had is given back. */
+	ck_assert_int_eq(charge_try(stock, vm, 4, &refused), 0);
+	ck_assert_int_eq(uncharge(stock, vm, 5), 0);
+	check_has(slice, CHARGE_BATCH + 4, 2);
+}
+END_TEST
+
 START_TEST(a_refill_that_does_not_fit_takes_the_exact_size)
 {
 	struct charge_stock *stock = charge_stocks_get(stocks, 0);
@@ -646,7 +671,14 @@ START_TEST(misuse_of_a_stock_is_an_error_and_changes_nothing)
 	ck_assert_int_eq(uncharge(stock, vm, 1), -EINVAL);
 	charge_stock_idle(stock);
 	check_has(vm, 0, 1);
+	/* The most that is an amount. */
+	ck_assert_int_eq(charge_try(stock, vm, PAGES_UNLIMITED, &refused), 0);
+	ck_assert_int_eq(uncharge(stock, vm, PAGES_UNLIMITED), 0);
+	ck_assert_int_eq(charge_direct(vm, PAGES_UNLIMITED, &refused), 0);
+	ck_assert_int_eq(uncharge_direct(vm, PAGES_UNLIMITED), 0);
+	ck_assert_uint_eq(page_counter_read(&vm->memory), 0);
 	ck_assert_int_eq(charge_stocks_new(tree, 1, &more), -EEXIST);
+	ck_assert_int_eq(charge_stocks_new(tree, CHARGE_STOCKS_MAX, &more), -EEXIST);
 	ck_assert_int_eq(charge_stocks_new(tree, 0, &more), -EINVAL);
 	ck_assert_int_eq(charge_stocks_new(tree, CHARGE_STOCKS_MAX + 1, &more), -EINVAL);
 	ck_assert_ptr_null(more);
@@ -830,6 +862,7 @@ int main(void)
 	tcase_add_test(stocked, uncharged_pages_go_to_the_stock_and_back_in_batches);
 	tcase_add_test(
 		stocked, a_stock_has_a_few_groups_and_gives_back_the_one_charged_longest_ago);
+	tcase_add_test(stocked, a_stock_is_filled_to_a_batch_and_no_further);
 	tcase_add_test(stocked, a_refill_that_does_not_fit_takes_the_exact_size);
 	tcase_add_test(stocked, a_stocks_own_pages_of_another_group_are_no_reason_to_refuse);
 	tcase_add_test(stocked, others_stocks_are_asked_for_and_waited_for_before_a_refusal);

@@ -756,6 +756,7 @@ START_TEST(name_that_is_too_long_is_refused_and_said_once)
 }
 END_TEST
 
+/* BR-35: a report that comes after its VM is gone is of nobody, and all others go on. */
 START_TEST(events_that_answer_nothing_change_nothing)
 {
 	struct hv_event event = { .type = HV_EVENT_STATS, .token = 4711 };

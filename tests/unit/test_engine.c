@@ -554,10 +554,13 @@ START_TEST(a_guest_smaller_than_sixteen_granules_is_not_asked)
 }
 END_TEST
 
+/* BR-140: at most 360 times in an hour, one event, no command; and at once when something can be
+ * gained. */
 START_TEST(nothing_is_asked_again_for_a_short_pool_until_something_changes_or_a_hold_time)
 {
 	struct engine_input in = { 0 };
 	struct engine_output out;
+	unsigned int ticks = 0;
 
 	world_three_guests(&w, MIB(360), MIB(320), MIB(310));
 	for (uint64_t id = 2; id <= 4; id++)
@@ -571,8 +574,16 @@ START_TEST(nothing_is_asked_again_for_a_short_pool_until_something_changes_or_a_
 	in.now = w.now + 10 * SECOND_US;
 	ck_assert_int_eq(engine_tick(w.engine, &in, &out), 0);
 	ck_assert_uint_eq(out.next, w.now + 20 * SECOND_US);
+	for (; out.next <= w.now + 3600 * SECOND_US; ticks++) {
+		in.now = out.next;
+		ck_assert_int_eq(engine_tick(w.engine, &in, &out), 0);
+		ck_assert_uint_eq(out.nr_events, 0);
+		ck_assert_uint_eq(out.nr_actions, 0);
+	}
+	ck_assert_uint_le(ticks, 360);
+	w.now = in.now;
 	world_vm(&w, 2)->resident = MIB(200);
-	w.now += 11 * SECOND_US;
+	w.now += SECOND_US;
 	world_tick(&w);
 	ck_assert_uint_eq(world_count(&w, ENGINE_EVENT_SHORT_OVER), 1);
 }

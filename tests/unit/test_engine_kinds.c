@@ -221,6 +221,34 @@ START_TEST(plugged_memory_raises_the_ceiling_by_as_much_and_old_targets_are_not_
 }
 END_TEST
 
+START_TEST(memory_is_plugged_and_unplugged_below_a_ceiling_that_somebody_set)
+{
+	struct world_vm *vm;
+
+	world_capped(&w, 2, MIB(300), MIB(200), &none);
+	w.changes[0].attrs.maximum = MIB(400);
+	vm = world_vm(&w, 2);
+	vm->maximum = MIB(400);
+	world_ticks(&w, 60);
+	ck_assert_uint_eq(vm->actual, MIB(300));
+	attrs(2, MIB(500));
+	vm->maximum = MIB(500);
+	vm->actual += MIB(100);
+	vm->target += MIB(100);
+	world_ticks(&w, 60);
+	ck_assert_uint_eq(world_view(&w, 2).ceiling, MIB(400));
+	/* Unplugged is what it never had. */
+	attrs(2, MIB(450));
+	vm->maximum = MIB(450);
+	world_ticks(&w, 60);
+	ck_assert_uint_eq(world_view(&w, 2).ceiling, MIB(400));
+	attrs(2, MIB(350));
+	vm->maximum = vm->actual = vm->target = MIB(350);
+	world_ticks(&w, 60);
+	ck_assert_uint_eq(world_view(&w, 2).ceiling, MIB(350));
+}
+END_TEST
+
 /*
  * BR-01: a maximum in KiB that was meant in MiB. What it could give is less than a granule: it is
  * not asked, it is told why, and who is behind it gives as if it were not there.
@@ -266,6 +294,7 @@ int main(void)
 		incoming_and_postcopy_count_with_their_full_size,
 		plugged_memory_of_a_vm_that_was_never_touched_sends_no_target,
 		plugged_memory_raises_the_ceiling_by_as_much_and_old_targets_are_not_repeated,
+		memory_is_plugged_and_unplugged_below_a_ceiling_that_somebody_set,
 		guest_too_small_for_a_granule_is_never_asked_and_holds_nobody_up,
 		recorded_ceiling_over_the_maximum_ends_at_the_maximum,
 	};

@@ -327,6 +327,9 @@ START_TEST(knobs_that_contradict_are_refused_and_change_nothing)
 	ck_assert_int_eq(knobs(vm, over, 0, 0, 9), -EINVAL);
 	ck_assert_int_eq(knobs(vm, 0, 0, over, 9), -EINVAL);
 	ck_assert_int_eq(knobs(vm, 0, 0, 0, over), -EINVAL);
+	/* All that is allowed: low without an end, and min as large as max (BR-52). */
+	ck_assert_int_eq(knobs(vm, PAGES_UNLIMITED, 4, PAGES_UNLIMITED, 4), 0);
+	ck_assert_int_eq(knobs(vm, 1, 2, 3, 4), 0);
 	ck_assert_uint_eq(vm->knobs.soft_limit, 1);
 	ck_assert_uint_eq(vm->knobs.min, 2);
 	ck_assert_uint_eq(vm->knobs.low, 3);

@@ -271,7 +271,7 @@ static struct guest cached_guest(uint64_t cache)
 	return guest;
 }
 
-START_TEST(hammer_takes_a_quarter_of_the_largest_excess_and_global_in_proportion)
+START_TEST(hammer_takes_a_quarter_of_the_largest_excess_and_then_of_all_and_global_in_proportion)
 {
 	struct guest a = cached_guest(400 * MIB), b = cached_guest(800 * MIB), c = b;
 	struct rival_guest guests[] = { { &a, 0, NULL }, { &b, 600 * MIB, NULL },
@@ -282,7 +282,11 @@ START_TEST(hammer_takes_a_quarter_of_the_largest_excess_and_global_in_proportion
 	rival_find("hammer")->reclaim(&host, MIB);
 	ck_assert_uint_ge(usage - guest_usage(&a), usage / 4 - MIB);
 	ck_assert_uint_le(usage - guest_usage(&a), usage / 4 + MIB);
+	/* The global pass always after: of everyone, whatever the soft one brought. */
+	ck_assert_uint_gt(before[1] - guest_usage(&b), 0);
 	ck_assert_uint_le(before[1] - guest_usage(&b), 2 * MIB);
+	ck_assert_uint_gt(before[2] - guest_usage(&c), 0);
+	ck_assert_uint_le(before[2] - guest_usage(&c), 2 * MIB);
 	a = cached_guest(400 * MIB);
 	b = c = cached_guest(800 * MIB);
 	rival_find("global")->reclaim(&host, 50 * MIB);
@@ -323,8 +327,8 @@ int main(void)
 	tcase_add_test(lists, what_was_read_while_it_was_active_needs_one_read_to_be_so_again);
 	tcase_add_test(lists, a_pass_scans_the_same_part_of_each_list);
 	tcase_add_test(lists, nothing_gets_lost_in_a_million_pages_of_anything);
-	tcase_add_test(
-		lists, hammer_takes_a_quarter_of_the_largest_excess_and_global_in_proportion);
+	tcase_add_test(lists,
+		hammer_takes_a_quarter_of_the_largest_excess_and_then_of_all_and_global_in_proportion);
 	tcase_add_test(lists, what_a_guest_has_free_is_the_hosts_again_when_it_is_told);
 	suite_add_tcase(suite, lists);
 	return suite_run(suite);

@@ -103,6 +103,13 @@ printf '%s\n' 0s,100MiB 10s,200MiB 20s,100MiB >good.csv
 printf '%s\n' "${vm[@]}" "at 1s = run trace good.csv" "[expect]" "at 15s = web.active-anon >= 190MiB" \
 	"end = web.elapsed >= 20000" "end = web.ooms == 0" >s.sim
 check working_set_follows_its_trace 0 "held" "$sim" run s.sim
+printf '%s\n' "[scenario]" "length = 10min" "until-done = web" "${vm[@]}" "at 1s = run mem_eater 1MiB" "[expect]" \
+	"end = web.elapsed >= 1" >s.sim
+check end_is_when_all_that_is_waited_for_is_over 0 "held    end = web.elapsed >= 1" "$sim" run s.sim
+printf '%s\n' "${vm[@]}" "[expect]" "always = web.lowest-target >= 1MiB" >s.sim
+check what_always_holds_of_nothing_does_not_hold 1 "not known" "$sim" run s.sim
+printf '%s\n' "${vm[@]}" "[expect]" "never = web.lowest-target < 1MiB" >s.sim
+check what_never_holds_of_nothing_does_not_hold 1 "not known" "$sim" run s.sim
 check policy_that_is_none_is_refused 2 "no such policy: magic" "$sim" run --policy magic s.sim
 check seed_that_is_none_is_refused 2 "a seed is a number from 1 on: x" "$sim" run --seed x s.sim
 check policies_are_put_side_by_side 0 "hammer" "$sim" compare s.sim
