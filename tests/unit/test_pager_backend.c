@@ -608,7 +608,11 @@ START_TEST(while_the_hypervisor_is_away_microvms_run_uncharged_and_are_charged_w
 	obey(201);
 	out[nr_out++] = (struct hv_event){ .type = HV_EVENT_UP };
 	await_usage("web1", 201);
-	ck_assert_uint_eq(charged_to("web1"), 201);
+	/* Its thread charges what it had resolved before, by and by. */
+	for (int i = 0; charged_to("web1") != 201; i++) {
+		ck_assert_int_lt(i, STEPS_MAX);
+		step();
+	}
 	obey(-11);
 	await_usage("web1", 190);
 	vmm_end(pid);

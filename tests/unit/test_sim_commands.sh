@@ -108,7 +108,7 @@ printf '%s\n' "[scenario]" "length = 10min" "until-done = web" "${vm[@]}" "at 1s
 check end_is_when_all_that_is_waited_for_is_over 0 "held    end = web.elapsed >= 1" "$sim" run s.sim
 printf '%s\n' "${vm[@]}" "[expect]" "always = web.lowest-target >= 1MiB" >s.sim
 check what_always_holds_of_nothing_does_not_hold 1 "not known" "$sim" run s.sim
-printf '%s\n' "${vm[@]}" "[expect]" "never = web.lowest-target < 1MiB" >s.sim
+printf '%s\n' "${vm[@]}" "[expect]" "always = web.targets == 0" >s.sim
 check what_never_holds_of_nothing_does_not_hold 1 "not known" "$sim" run s.sim
 check policy_that_is_none_is_refused 2 "no such policy: magic" "$sim" run --policy magic s.sim
 check seed_that_is_none_is_refused 2 "a seed is a number from 1 on: x" "$sim" run --seed x s.sim
