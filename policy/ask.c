@@ -19,14 +19,20 @@
 /* Samples of VMs come once a second: what no sample shows after two was not theirs. */
 #define AHEAD_US (2 * SECOND)
 
-/* A running ask grows by a part this size at least, so that a growing need is few commands. */
+/*
+ * A running ask grows by a part this size at least, so that a growing need is few commands; or by
+ * so many pages, that one which is large grows in time, too: half a second of an idle guest's
+ * balloon is worth a command.
+ */
 #define EXTEND_FRACTION 4
+#define EXTEND_PAGES	MIB_TO_PAGES(16)
 
 /* A root's need, and in whose name it is asked. */
 struct demand {
 	struct memcg *root;
 	uint64_t job;
-	uint64_t need; /* pages to be gained, before what is under way */
+	uint64_t need;	   /* pages to be gained, before what is under way */
+	struct vm **asked; /* in its name: the list of struct job, limited or engine */
 };
 
 void ask_credit(struct engine *e, const struct vm *vm, int64_t pages)
@@ -67,10 +73,8 @@ static uint64_t asked_below(const struct engine *e, const struct memcg *root)
  */
 static int64_t unshown(const struct engine *e)
 {
-	int64_t told = 0;
+	int64_t told = (int64_t)e->told;
 
-	for (const struct vm *vm = busy_first(e); vm; vm = busy_next(e, vm))
-		told += (int64_t)settle_gain(vm, settle_outstanding(vm));
 	return e->unshown > -told ? e->unshown : -told;
 }
 
@@ -93,11 +97,6 @@ static uint64_t under_way(const struct engine *e, const struct demand *d)
 	if (d->root == e->tree->root && !d->job) /* the pool's own */
 		way += unshown(e);
 	return (uint64_t)way; /* what waits is never there already */
-}
-
-static bool asked_by(const struct vm *vm, const struct demand *d)
-{
-	return vm->owed && vm->why.root == d->root->id && vm->why.job == d->job;
 }
 
 static struct engine_reason reason_of(const struct vm *vm, enum engine_reason_type type)
@@ -140,11 +139,18 @@ static uint64_t over_max(const struct memcg *m)
 	return pages_sub(m->seen, m->knobs.max);
 }
 
-static struct demand demand_of_job(const struct engine *e, const struct job *j)
+static struct demand demand_of_job(const struct engine *e, struct job *j)
 {
 	return (struct demand){ .root = memcg_find(e->tree, j->root),
 		.job = j->id,
-		.need = pages_sub(j->wanted, j->came) };
+		.need = pages_sub(j->wanted, j->came),
+		.asked = &j->asked };
+}
+
+/* Of a group, or VM, with a max. The root's is the pool's own. */
+static struct demand demand_of_limited(struct limited *l)
+{
+	return (struct demand){ .root = l->memcg, .need = over_max(l->memcg), .asked = &l->asked };
 }
 
 /* Below wm_low, or over the pool's own max: more is to be asked. */
@@ -155,10 +161,10 @@ static bool pool_needs(const struct engine *e)
 	return free < (int64_t)e->wm_low || over_max(e->tree->root);
 }
 
-static struct demand demand_of_pool(const struct engine *e)
+static struct demand demand_of_pool(struct engine *e)
 {
 	int64_t free = e->free - (int64_t)e->gifts;
-	struct demand d = { .root = e->tree->root };
+	struct demand d = { .root = e->tree->root, .asked = &e->asked };
 
 	d.need = free < (int64_t)e->wm_high ? (uint64_t)((int64_t)e->wm_high - free) : 0;
 	d.need = pages_max(d.need, over_max(d.root));
@@ -177,10 +183,44 @@ static bool counts_on(struct engine *e, const struct demand *d, const struct vm 
 	       under_way(e, d) < d->need + settle_gain(vm, vm->owed);
 }
 
+/* The list of those asked in that name; NULL: nobody's, as its job ended or its max was lifted. */
+static struct vm **asked_list(struct engine *e, const struct engine_reason *why)
+{
+	const struct memcg *root;
+
+	for (struct job *j = e->jobs; why->job && j; j = j->next)
+		if (j->id == why->job)
+			return &j->asked;
+	if (why->job)
+		return NULL;
+	if (why->root == e->tree->root->id)
+		return &e->asked;
+	root = memcg_find(e->tree, why->root);
+	return root && root->limited_at ? &e->limited[root->limited_at - 1].asked : NULL;
+}
+
+/* Who is asked in whose name, so that each looks at its own alone. */
+static void list_asked(struct engine *e)
+{
+	e->asked = NULL;
+	for (size_t i = 0; i < e->nr_limited; i++)
+		e->limited[i].asked = NULL;
+	for (struct job *j = e->jobs; j; j = j->next)
+		j->asked = NULL;
+	for (struct vm *vm = busy_first(e); vm; vm = busy_next(e, vm)) {
+		struct vm **asked = vm->owed ? asked_list(e, &vm->why) : NULL;
+
+		if (!asked)
+			continue;
+		vm->asked_next = *asked;
+		*asked = vm;
+	}
+}
+
 /* Whoever else counts on it goes on with it, in its own name. */
 static bool hand_over(struct engine *e, struct vm *vm, const struct demand *from)
 {
-	struct demand to = { 0 };
+	struct demand to = { .root = NULL };
 	bool found = false;
 
 	if (e->pool.known && (from->job || from->root != e->tree->root)) {
@@ -191,12 +231,16 @@ static bool hand_over(struct engine *e, struct vm *vm, const struct demand *from
 		to = demand_of_job(e, j);
 		found = j->id != from->job && counts_on(e, &to, vm);
 	}
-	for (struct memcg *m = vm->memcg; m && !found; m = m->parent) {
-		to = (struct demand){ .root = m, .need = over_max(m) };
-		found = m->parent && (from->job || m != from->root) && counts_on(e, &to, vm);
+	for (struct memcg *m = vm->memcg; m->parent && !found; m = m->parent) {
+		if (!m->limited_at)
+			continue;
+		to = demand_of_limited(&e->limited[m->limited_at - 1]);
+		found = (from->job || m != from->root) && counts_on(e, &to, vm);
 	}
 	if (!found)
 		return false;
+	vm->asked_next = *to.asked;
+	*to.asked = vm;
 	vm->why.root = vm->ask.root = to.root->id;
 	vm->why.job = vm->ask.job = to.job;
 	return true;
@@ -208,19 +252,28 @@ static bool hand_over(struct engine *e, struct vm *vm, const struct demand *from
  */
 static void trim(struct engine *e, const struct demand *d, bool hands_over)
 {
-	uint64_t way = under_way(e, d), surplus, pages;
+	uint64_t way, surplus, pages;
+	struct vm **at, *vm, *next;
 
+	if (!*d->asked)
+		return;
+	way = under_way(e, d);
 	if (way <= d->need + e->config.granule)
 		return;
 	surplus = way - d->need;
 	for (unsigned int step = MEMCG_STEPS; step >= 1 && surplus; step--) {
-		for (size_t i = e->nr_busy; i && surplus; i--) {
-			struct vm *vm = e->busy[i - 1];
-
-			if (!asked_by(vm, d) || vm->why.step != step || !vm->set.resident)
+		at = d->asked;
+		while (surplus && (vm = *at)) {
+			next = vm->asked_next;
+			if (!vm->owed || vm->why.step != step || !vm->set.resident) {
+				at = &vm->asked_next;
 				continue;
-			if (hands_over && hand_over(e, vm, d))
+			}
+			if (hands_over && hand_over(e, vm, d)) {
+				*at = next;
 				continue;
+			}
+			at = &vm->asked_next;
 			pages = pages_mul_div(pages_min(surplus, vm->set.resident), vm->set.usage,
 				vm->set.resident);
 			surplus = pages_sub(surplus, settle_gain(vm, take_back(e, vm, pages)));
@@ -324,21 +377,26 @@ static void promote(struct engine *e, struct vm *vm)
 	struct ask *ask = &vm->ask;
 	struct engine_reason why = vm->why;
 	uint64_t size = vm->ask_on ? ask->from - ask->goal : 0;
-	uint64_t pages = pages_min(vm->waiting, pages_sub(max_step(e), size)), way;
+	uint64_t pages = pages_min(vm->waiting, pages_sub(max_step(e), size)), way, deadline;
 
 	if (!pages)
+		return;
+	/* An agent is asked once the last target is answered: a way back is not to be lost. */
+	if (!vm->ask_on && vm_unanswered(vm) && ask_goes_inside(e, vm))
 		return;
 	pages = pages_min(pages, allowed_now(e, vm));
 	if (!pages)
 		return;
 	if (vm->ask_on && pages < vm->waiting && pages < size / EXTEND_FRACTION)
 		return;
-	if (vm->ask_on && pages < size / EXTEND_FRACTION && pages < MIB_TO_PAGES(16))
+	if (vm->ask_on && pages < size / EXTEND_FRACTION && pages < EXTEND_PAGES)
 		return;
 	if (!vm->ask_on)
 		begin(e, vm);
 	why.inside = ask->inside;
 	why.from = settle_from(vm); /* of what is asked inside */
+	settle_keep_goal(vm);
+	ask->raised = false;
 	ask->goal = settle_from(vm) - pages;
 	vm->out = settle_outstanding(vm);
 	vm->waiting -= pages;
@@ -346,8 +404,10 @@ static void promote(struct engine *e, struct vm *vm)
 	use_allowance(&e->allowance, e->config.max_rate, pages);
 	/* From where it began: what is added to an ask adds its own way and no more. */
 	way = pages_sub(ask->actual, ask->goal);
-	ask->deadline = ask->since + e->config.ask_deadline_us +
-			pages_mul_div(way, SECOND, ask_speed(e, vm));
+	deadline = ask->since + e->config.ask_deadline_us +
+		   pages_mul_div(way, SECOND, ask_speed(e, vm));
+	/* One that is slow may have been given more time than that. */
+	ask->deadline = pages_max(ask->deadline, deadline);
 	ask->root = vm->why.root;
 	ask->job = vm->why.job;
 	ask->step = vm->why.step;
@@ -355,15 +415,54 @@ static void promote(struct engine *e, struct vm *vm)
 	ask->seq = vm->seq;
 }
 
+static void promote_one(struct engine *e, struct vm *vm)
+{
+	promote(e, vm);
+	settle_owe(e, vm);
+	topology_refresh(e, vm);
+}
+
+/* By step, then the least to inflate first, then as they stand. */
+static bool goes_before(const struct vm *a, const struct vm *b)
+{
+	if (a->why.step != b->why.step)
+		return a->why.step < b->why.step;
+	if (a->reclaim.slack != b->reclaim.slack)
+		return a->reclaim.slack < b->reclaim.slack;
+	return a->busy_at < b->busy_at;
+}
+
+/* A shell sort, as the plan's. */
+static void order(struct vm **vms, size_t nr)
+{
+	for (size_t gap = nr / 2; gap; gap /= 2) {
+		for (size_t i = gap; i < nr; i++) {
+			struct vm *vm = vms[i];
+			size_t j = i;
+
+			for (; j >= gap && goes_before(vm, vms[j - gap]); j -= gap)
+				vms[j] = vms[j - gap];
+			vms[j] = vm;
+		}
+	}
+}
+
+/* What the host's rate leaves is for the first steps first; without one each gets its own. */
 static void promote_all(struct engine *e)
 {
+	size_t nr = 0;
+
 	for (struct vm *vm = busy_first(e); vm; vm = busy_next(e, vm)) {
 		if (!vm->waiting)
 			continue;
-		promote(e, vm);
-		settle_owe(e, vm);
-		topology_refresh(e, vm);
+		if (e->config.max_rate)
+			e->gift_vms[nr++] = vm;
+		else
+			promote_one(e, vm);
 	}
+	order(e->gift_vms, nr);
+	for (size_t i = 0; i < nr; i++)
+		promote_one(e, e->gift_vms[i]);
 }
 
 /* Below wm_min: what a VM cannot bring in time is asked of others, and it is asked no more. */
@@ -420,17 +519,15 @@ static void prefer_excess(struct engine *e, const struct demand *d)
 	struct reclaim_plan plan = { .shares = e->shares, .nr_max = e->max_vms * RECLAIM_SHARES };
 	bool waits = false;
 
-	if (!d->root->owed)
-		return;
-	for (const struct vm *vm = busy_first(e); vm; vm = busy_next(e, vm))
-		waits |= vm->waiting && asked_by(vm, d) && vm->why.step >= 3;
+	for (const struct vm *vm = *d->asked; vm; vm = vm->asked_next)
+		waits |= vm->waiting && vm->why.step >= 3;
 	if (!waits)
 		return;
 	reclaim(d->root, 1, e->config.granule, false, &plan);
 	if (!plan.nr || plan.shares[0].step >= 3)
 		return;
-	for (struct vm *vm = busy_first(e); vm; vm = busy_next(e, vm))
-		if (asked_by(vm, d) && vm->why.step >= 3)
+	for (struct vm *vm = *d->asked; vm; vm = vm->asked_next)
+		if (vm->why.step >= 3)
 			wait_for(e, vm, 0);
 }
 
@@ -454,16 +551,23 @@ static void ask_limited(struct engine *e)
 {
 	for (size_t i = 0; i < e->nr_limited; i++) {
 		struct limited *l = &e->limited[i];
-		struct demand d = { .root = l->memcg, .need = over_max(l->memcg) };
+		struct demand d = demand_of_limited(l);
 		uint64_t missing;
 
 		if (d.root == e->tree->root) /* that is the pool's own, see ask_pool() */
 			continue;
+		if (l->is_short && !e->changed && e->now < l->retry) {
+			engine_by(e, l->retry);
+			continue; /* nothing changed: nobody has more than before */
+		}
 		missing = ask_for(e, &d);
 		if (!missing != !l->is_short)
 			engine_event(e, missing ? ENGINE_EVENT_SHORT : ENGINE_EVENT_SHORT_OVER,
 				d.root->id, missing, 0);
 		l->is_short = missing;
+		l->retry = e->now + e->config.hold_us;
+		if (missing)
+			engine_by(e, l->retry);
 	}
 }
 
@@ -536,10 +640,8 @@ static void set_short(struct engine *e, uint64_t pages)
 /* Of a pool that is not known nothing more is asked; what was told to a VM may come. */
 static void wait_no_more(struct engine *e, const struct demand *d)
 {
-	for (struct vm *vm = busy_first(e); vm; vm = busy_next(e, vm)) {
-		if (asked_by(vm, d))
-			wait_for(e, vm, 0);
-	}
+	for (struct vm *vm = *d->asked; vm; vm = vm->asked_next)
+		wait_for(e, vm, 0);
 }
 
 static void ask_pool(struct engine *e)
@@ -569,7 +671,7 @@ static void ask_pool(struct engine *e)
 static void each_demand(
 	struct engine *e, void (*revise)(struct engine *e, const struct demand *demand))
 {
-	struct demand d = { .root = e->tree->root };
+	struct demand d = { .root = e->tree->root, .asked = &e->asked };
 
 	if (!e->pool.known) {
 		wait_no_more(e, &d);
@@ -578,8 +680,7 @@ static void each_demand(
 		revise(e, &d);
 	}
 	for (size_t i = 0; i < e->nr_limited; i++) {
-		d = (struct demand){ .root = e->limited[i].memcg };
-		d.need = over_max(d.root);
+		d = demand_of_limited(&e->limited[i]);
 		if (d.root != e->tree->root) /* that is the pool's own */
 			revise(e, &d);
 	}
@@ -597,6 +698,7 @@ static void each_demand(
 void ask_all(struct engine *e)
 {
 	end_done_jobs(e);
+	list_asked(e);
 	each_demand(e, hand_over_surplus);
 	each_demand(e, take_back_surplus); /* of what was handed over, too */
 	each_demand(e, prefer_excess);

@@ -52,6 +52,7 @@ static const char *const reason_names[ENGINE_REASON_NR] = {
 	[ENGINE_GIFT] = "gift",
 	[ENGINE_AGAIN] = "again",
 	[ENGINE_RELEASE] = "release",
+	[ENGINE_WISH] = "wish",
 };
 
 static const char *const event_names[] = {
@@ -271,6 +272,10 @@ void engine_act(struct engine *e, struct vm *vm, uint64_t target, struct engine_
 	topology_busy(e, vm);
 	if (r.inside)
 		return;
+	vm->target_seq = vm->seq;
+	vm->told = true;
+	vm->record = false; /* it goes with every target */
+	vm->attrs.ceiling = vm->ceiling;
 	vm->lowest = vm->touched ? pages_min(vm->lowest, target) : target;
 	vm->touched = true;
 	vm->target = target;
@@ -318,10 +323,18 @@ static void raise_for_growth(struct engine *e)
 	e->wm_high += raise;
 }
 
+static void set_below_min(struct engine *e, bool below)
+{
+	bool was = e->below_min;
+
+	e->below_min = below;
+	if (below != was)
+		refresh_all(e, e->tree->root); /* what is in time counts now, or no more */
+}
+
 /* What is free by the newest figures, and what of it is promised already. */
 static void account_pool(struct engine *e)
 {
-	bool was;
 	const struct engine_pool *p = &e->pool;
 	int64_t used = (int64_t)(e->tree->root->seen + e->overhead);
 	int64_t reserve = p->host ? (int64_t)p->reserve : 0;
@@ -332,8 +345,12 @@ static void account_pool(struct engine *e)
 		e->gifts += give_reserved(e, vm);
 		e->hung += vm->hung;
 	}
-	if (!p->known)
+	if (!p->known) {
+		e->free = 0;
+		e->wm_min = e->wm_low = e->wm_high = 0;
+		set_below_min(e, false);
 		return;
+	}
 	e->free = (int64_t)p->size - reserve - used;
 	if (p->host && (int64_t)p->available - reserve < e->free)
 		e->free = (int64_t)p->available - reserve;
@@ -344,10 +361,7 @@ static void account_pool(struct engine *e)
 
 	if (e->free < (int64_t)e->wm_min && !e->below_min)
 		engine_event(e, ENGINE_EVENT_BELOW_MIN, MEMCG_ROOT_ID, e->wm_min, e->free);
-	was = e->below_min;
-	e->below_min = e->free < (int64_t)e->wm_min;
-	if (e->below_min != was)
-		refresh_all(e, e->tree->root); /* what is in time counts now, or no more */
+	set_below_min(e, e->free < (int64_t)e->wm_min);
 }
 
 static bool pool_valid(const struct engine_pool *pool)
@@ -381,11 +395,12 @@ static int take_input(struct engine *e, const struct engine_input *in)
 
 	if (in->pool)
 		take_pool(e, in->pool);
-	for (size_t i = 0; i < in->nr_changes; i++)
+	for (size_t i = 0; i < in->nr_changes; i++) {
+		/* What is booked otherwise from now on nobody used up. */
+		if (topology_books_anew(e, &in->changes[i]))
+			growth_restart(&e->growth);
 		first_error(&error, topology_change(e, &in->changes[i]));
-	/* Who comes or changes its state is booked in full, or no more: nobody used it up. */
-	if (in->nr_changes)
-		growth_restart(&e->growth);
+	}
 	topology_busy_compact(e);
 	first_error(&error, topology_samples(e, in->samples, in->nr_samples));
 	for (size_t i = 0; i < in->nr_charges; i++)
@@ -441,7 +456,7 @@ static void retire(struct engine *e)
 		if (vm->held_until > e->now)
 			wait |= waits_held(e, vm);
 		vm->acted = false;
-		vm->busy = wait || vm->owed || vm->hung || vm->cut || capped;
+		vm->busy = wait || vm->owed || vm->hung || vm->cut || vm->record || capped;
 	}
 	topology_busy_compact(e);
 }

@@ -175,6 +175,7 @@ enum engine_reason_type {
 	ENGINE_GIFT,	/* the pool has more than enough */
 	ENGINE_AGAIN,	/* actual rests above the target: asked once more */
 	ENGINE_RELEASE, /* the operator lets it go */
+	ENGINE_WISH,	/* its ceiling is another by somebody else's hand, and put on record */
 	ENGINE_REASON_NR,
 };
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* What engine.c, settle.c and give.c share: the engine's state. Not for anyone outside policy/. */
+/* What engine.c and its parts share: the engine's state. For nobody else, in policy/ or outside. */
 #ifndef BALLAST_POLICY_ENGINE_INTERNAL_H
 #define BALLAST_POLICY_ENGINE_INTERNAL_H
 
@@ -16,9 +16,12 @@
  * usage is at goal (within a granule), at its deadline, or when it is cancelled.
  */
 struct ask {
-	uint64_t seq;	 /* of the newest target that belongs to it */
-	uint64_t from;	 /* usage when it began */
-	uint64_t goal;	 /* usage that it leads to */
+	uint64_t seq;  /* of what it was told last that belongs to it */
+	uint64_t from; /* usage when it began */
+	uint64_t goal; /* usage that it leads to */
+	/* What it leads to where that never gets through; seq 0: nothing was told before. */
+	uint64_t before_seq, before_goal;
+	bool raised;	 /* what it was told last takes some of it back */
 	uint64_t beside; /* what it cost beside that usage when it began */
 	uint64_t since, deadline;
 	uint64_t actual;	  /* when it began: the way is from there */
@@ -46,16 +49,17 @@ struct vm {
 	/* A line. */
 
 	enum engine_vm_state state;
-	bool swaps;   /* swapped in between the last two samples */
-	bool known;   /* a usage was seen; until then it counts in full */
-	bool grown;   /* memory was plugged: where actual rests next is where it is */
-	bool touched; /* a target of ballast's, now or in an earlier run */
-	bool cut;     /* a cut came or ended: the cap is to be loosened */
-	bool release; /* it is to be told so */
-	bool rested;  /* that rest was looked at */
-	bool again;   /* asked once more already */
-	bool acted;   /* has an action in this tick */
-	bool paged;   /* charged page by page, by somebody else */
+	bool swaps;	  /* swapped in between the last two samples */
+	bool known;	  /* a usage was seen; until then it counts in full */
+	bool grown;	  /* memory was plugged: where actual rests next is where it is */
+	bool touched;	  /* a target of ballast's, now or in an earlier run */
+	bool cut;	  /* a cut came or ended: the cap is to be loosened */
+	bool release : 1; /* it is to be told so */
+	bool record : 1;  /* its ceiling is to be put on record */
+	bool rested;	  /* that rest was looked at */
+	bool again;	  /* asked once more already */
+	bool acted;	  /* has an action in this tick */
+	bool paged;	  /* charged page by page, by somebody else */
 	bool busy;
 	bool ask_on;	  /* there is an ask */
 	uint32_t busy_at; /* in engine.busy */
@@ -98,9 +102,14 @@ struct vm {
 	uint64_t outside_until;
 	unsigned int outside; /* so often, in a row */
 
-	uint64_t seq;	     /* of the newest target */
-	uint64_t lowest;     /* the lowest target since actual last rested */
-	uint64_t rested_low; /* what that was when it did */
+	uint64_t seq;	       /* of what it was told last, a target or inside */
+	uint64_t target_seq;   /* of the newest target */
+	uint64_t applied_seq;  /* of the newest whose call returned well */
+	bool told;	       /* that target, and no answer to it came */
+	uint64_t told_gain;    /* booked in engine.told */
+	struct vm *asked_next; /* in the list of whose name it is asked in: ask_all()'s */
+	uint64_t lowest;       /* the lowest target since actual last rested */
+	uint64_t rested_low;   /* what that was when it did */
 	/* Somebody else has set its balloon: nothing is told to it before it rests, or until then.
 	 */
 	uint64_t theirs_until;
@@ -124,13 +133,16 @@ _Static_assert(offsetof(struct vm, sample.lists) == 6 * AHEAD_LINE, "at rest: si
 
 struct job {
 	uint64_t id, root, wanted, came;
+	struct vm *asked; /* in its name, who came last first: ask_all()'s */
 	struct job *next;
 };
 
 /* A group with a max. */
 struct limited {
 	struct memcg *memcg;
-	bool is_short; /* told: nobody below can give what it is over */
+	struct vm *asked; /* as in struct job */
+	bool is_short;	  /* told: nobody below can give what it is over */
+	uint64_t retry;	  /* where it is short and nothing changes: not planned before */
 };
 
 struct engine {
@@ -145,9 +157,10 @@ struct engine {
 	struct vm **busy;
 	size_t nr_busy;
 	struct job *jobs;
+	struct vm *asked; /* for the pool; as in struct job */
+	uint64_t told;	  /* what the host gains by all that VMs were told, without what waits */
 
 	struct engine_pool pool;
-	bool pool_seen;
 	uint64_t overhead; /* of all VMs */
 	/*
 	 * Of a host pool: came by usage, and MemAvailable does not show it yet; negative:
@@ -249,6 +262,24 @@ static inline uint64_t vm_keep(const struct vm *vm)
 	return pages_max(vm->set.keep, vm->memcg->knobs.min);
 }
 
+/* A target that changes nothing. (What bounds the usage of a fixed VM is not actual.) */
+static inline uint64_t vm_as_it_is(const struct vm *vm)
+{
+	return vm_knows(&vm->sample, VM_ACTUAL) ? vm->sample.actual : vm->set.actual;
+}
+
+/* The newest target of that number, or a later one, is known to have been set. */
+static inline bool vm_reached(const struct vm *vm, uint64_t seq)
+{
+	return pages_max(vm->sample.applied_seq, vm->applied_seq) >= seq;
+}
+
+/* What became of its newest target is not known yet. */
+static inline bool vm_unanswered(const struct vm *vm)
+{
+	return vm->told && vm->sample.applied_seq < vm->target_seq;
+}
+
 /* It costs far more than its balloon says that it has; processes' figures are off by less. */
 static inline bool vm_hides(const struct engine *e, const struct vm *vm)
 {
@@ -281,6 +312,8 @@ void engine_forget(struct engine *e, const struct vm *vm); /* it is gone: nothin
 
 /* topology.c: what changes, samples. Errors as engine_tick() tells them. */
 int topology_change(struct engine *e, const struct engine_change *change);
+/* What is free moves by the change alone: a VM comes, goes or counts by other rules than before. */
+bool topology_books_anew(const struct engine *e, const struct engine_change *change);
 int topology_samples(struct engine *e, const struct vm_sample *samples, size_t nr);
 int topology_charged(struct engine *e, const struct charge_seen *charge);
 struct vm *topology_vm(const struct engine *e, uint64_t id); /* NULL */
@@ -303,6 +336,8 @@ void settle_result(struct engine *e, struct vm *vm, const struct engine_result *
 void settle_cancel(struct engine *e, struct vm *vm, uint64_t target);
 void settle_hung(struct engine *e, struct vm *vm);
 void settle_owe(struct engine *e, struct vm *vm); /* books ask and waiting with the group */
+/* Before another goal is told: the one that counts if that does not get through. */
+void settle_keep_goal(struct vm *vm);
 uint64_t settle_outstanding(const struct vm *vm); /* of the ask, without waiting */
 uint64_t settle_from(const struct vm *vm);	  /* the usage that what waits is taken from */
 uint64_t settle_gain(const struct vm *vm, uint64_t pages); /* for the host, by pages of the VM */

@@ -7,6 +7,9 @@
 /* What is read again a second is more than a trickle from here on: 1 MiB. */
 #define REREADS MIB_TO_PAGES(1)
 
+/* Of what a guest under pressure lacks, a part is worth a command from here on. */
+#define FEED_PIECE MIB_TO_PAGES(4)
+
 uint64_t give_reserved(const struct engine *e, const struct vm *vm)
 {
 	return vm->held_until > e->now && vm->gift_until > e->now
@@ -50,7 +53,9 @@ static uint64_t affordable(struct engine *e, uint64_t pages, uint64_t *ret_cold)
 		*ret_cold = pages;
 		return pages;
 	}
-	reclaim(e->tree->root, pages - has, e->config.granule, false, &plan);
+	/* With nobody in excess a plan would begin with those that are not to give for this. */
+	if (e->tree->root->excess || e->tree->root->nr_excess)
+		reclaim(e->tree->root, pages - has, e->config.granule, false, &plan);
 	for (size_t i = 0; i < plan.nr && plan.shares[i].step <= 2; i++) {
 		has += plan.shares[i].gain;
 		if (plan.shares[i].step == 1)
@@ -103,19 +108,35 @@ static uint64_t feed_wants(const struct engine *e, const struct vm *vm)
 	return target >= has + e->config.granule ? target - has : 0;
 }
 
+/* Where deflated pages cost nothing until they are touched it may have more than is promised. */
 static void feed(struct engine *e, struct vm *vm, uint64_t promised)
 {
 	uint64_t target = fed_target(vm);
 
 	settle_cancel(e, vm, 0);
+	if (!e->config.loosens)
+		target = pages_min(target, pages_max(vm->target, vm->set.usage) + promised);
 	vm->cut = vm->refills = false;
 	engine_act(e, vm, target,
-		(struct engine_reason){
-			.type = ENGINE_FEED, .bound = vm->memcg->knobs.soft_limit });
+		(struct engine_reason){ .type = ENGINE_FEED,
+			.bound = vm->memcg->knobs.soft_limit,
+			.share = promised });
 	vm->hold_until = e->now + e->config.hold_us;
 	vm_hold(vm, suffers(vm) ? &vm->fed_until : &vm->heeded_until, e->now + e->config.hold_us);
 	promise(e, vm, promised);
 	topology_refresh(e, vm);
+}
+
+/*
+ * A ceiling that somebody else's wish or plugged memory moved is put on record, for who comes after
+ * this run: with a target that changes nothing, once actual rests and the VM can be told.
+ */
+static void record_ceiling(struct engine *e, struct vm *vm)
+{
+	if (!may_receive(e, vm) || vm_asked(vm) || !vm->rested || vm_unanswered(vm))
+		return;
+	engine_act(e, vm, vm_as_it_is(vm),
+		(struct engine_reason){ .type = ENGINE_WISH, .bound = vm->ceiling });
 }
 
 /* Whatever it is over, and whatever the pool has: the operator's word. */
@@ -124,6 +145,8 @@ void give_release(struct engine *e)
 	for (struct vm *vm = busy_first(e); vm; vm = busy_next(e, vm)) {
 		uint64_t target, before;
 
+		if (vm->record)
+			record_ceiling(e, vm);
 		if (!vm->release)
 			continue;
 		target = vm_limit(vm);
@@ -153,6 +176,8 @@ static uint64_t feed_those(struct engine *e, size_t nr, bool that_suffer, uint64
 		if (suffers(e->gift_vms[i]) != that_suffer)
 			continue;
 		part = pages_min(e->gift[i].demand, has - given);
+		if (!e->config.loosens && part < pages_min(e->gift[i].demand, FEED_PIECE))
+			continue;
 		given += part;
 		feed(e, e->gift_vms[i], part);
 	}
@@ -164,6 +189,8 @@ void give_feed(struct engine *e)
 	uint64_t wants = 0, has, cold;
 	size_t nr = 0;
 
+	if (!e->pool.known)
+		return;
 	for (struct vm *vm = busy_first(e); vm; vm = busy_next(e, vm)) {
 		uint64_t more = feed_wants(e, vm);
 
@@ -175,10 +202,7 @@ void give_feed(struct engine *e)
 	}
 	if (!wants)
 		return;
-	/* Deflated pages cost nothing until they are touched; else they are gone at once. */
-	has = cold = wants;
-	if (e->config.loosens && e->pool.known)
-		has = affordable(e, wants, &cold);
+	has = affordable(e, wants, &cold);
 	/* For an agent's word alone nobody gives what is active. */
 	feed_those(e, nr, false, pages_sub(cold, feed_those(e, nr, true, has)));
 }

@@ -104,7 +104,8 @@ struct memcg {
 	struct memcg *offline_children;		/* killed and not yet freed: no walk meets them */
 	size_t nr_children;			/* online */
 
-	_Atomic bool dirty; /* on the tree's dirty list, which then holds a reference */
+	_Atomic bool dirty;  /* on the tree's dirty list, which then holds a reference */
+	uint32_t limited_at; /* the engine's: its place among those with a max, from 1; 0: none */
 	struct memcg *dirty_next;
 	struct memcg *leaving_next; /* the engine's: of VMs that are gone and still have pages */
 

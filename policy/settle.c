@@ -32,9 +32,14 @@ uint64_t settle_gain(const struct vm *vm, uint64_t pages)
 
 void settle_owe(struct engine *e, struct vm *vm)
 {
-	uint64_t owed = settle_outstanding(vm) + vm->waiting, gain = settle_gain(vm, owed);
+	uint64_t told = settle_outstanding(vm);
+	uint64_t owed = told + vm->waiting, gain = settle_gain(vm, owed);
 
-	(void)e;
+	if (owed || vm->owed) { /* at rest there is nothing, and nothing is looked at */
+		told = settle_gain(vm, told);
+		e->told += told - vm->told_gain;
+		vm->told_gain = told;
+	}
 	if (owed != vm->owed || gain != vm->owed_gain)
 		memcg_owe_later(
 			vm->memcg, (int64_t)(owed - vm->owed), (int64_t)(gain - vm->owed_gain));
@@ -204,6 +209,16 @@ static void failed(struct engine *e, struct vm *vm)
 	engine_event(e, ENGINE_EVENT_ASK_FAILED, vm->memcg->id, asked, (int64_t)pages);
 }
 
+void settle_keep_goal(struct vm *vm)
+{
+	struct ask *ask = &vm->ask;
+
+	if (!ask->seq || ask->inside || (ask->before_seq && !vm_reached(vm, ask->seq)))
+		return;
+	ask->before_seq = ask->seq;
+	ask->before_goal = ask->goal;
+}
+
 void settle_raise(
 	struct engine *e, struct vm *vm, uint64_t goal, const struct engine_reason *reason)
 {
@@ -212,6 +227,8 @@ void settle_raise(
 
 	r.inside = ask->inside;
 	r.from = ask->goal;
+	settle_keep_goal(vm);
+	ask->raised = true;
 	ask->goal = goal;
 	if (ask->from <= goal) {
 		/* It grew past where it began: the ask begins anew. */
@@ -234,6 +251,8 @@ static void raise_goal(struct engine *e, struct vm *vm)
 
 	if (keep <= vm->ask.goal + slack && hard <= vm->ask.goal)
 		return;
+	if (vm->refused_until > e->now)
+		return; /* that was refused lately */
 	vm->waiting = 0;
 	account(e, vm);
 	if (keep >= pages_min(vm->set.usage, vm->set.actual)) {
@@ -349,37 +368,84 @@ static void overruled(struct engine *e, struct vm *vm)
 	topology_refresh(e, vm);
 }
 
-void settle_result(struct engine *e, struct vm *vm, const struct engine_result *result)
+/* What its agent was asked. */
+static void result_inside(struct engine *e, struct vm *vm, int error)
 {
-	if (result->error == -ESTALE) {
-		overruled(e, vm);
-		return;
-	}
-	if (!result->error || result->seq != vm->seq)
-		return;
-	if (vm->ask_on && vm->ask.inside && !never_reached(result->error)) {
+	if (never_reached(error))
+		settle_cancel(e, vm, 0);
+	else
 		turn_outside(e, vm);
-		return;
-	}
-	if (vm->ask_on && vm->ask.inside) {
+}
+
+/*
+ * The newest target of an ask got nowhere. Where one before it was set, the balloon goes on to that
+ * and it counts; where that is not known it is to stop.
+ */
+static void fall_back(struct engine *e, struct vm *vm)
+{
+	struct ask *ask = &vm->ask;
+
+	vm->waiting = 0;
+	if (!ask->before_seq) {
 		settle_cancel(e, vm, 0);
+		vm->target = vm_as_it_is(vm);
 		return;
 	}
-	if (vm->ask_on && never_reached(result->error)) {
-		settle_cancel(e, vm, 0);
-		vm->target = vm->set.actual;
+	if (!vm_reached(vm, ask->before_seq)) {
+		settle_cancel(e, vm, vm_as_it_is(vm));
 		return;
 	}
-	if (vm->ask_on) {
+	account(e, vm);
+	ask->goal = vm->target = ask->before_goal;
+	ask->seq = vm->target_seq = ask->before_seq;
+	ask->before_seq = 0;
+	vm->out = settle_outstanding(vm);
+	settle_owe(e, vm);
+	topology_refresh(e, vm);
+}
+
+static void result_ask(struct engine *e, struct vm *vm, int error)
+{
+	bool raised = vm->ask.raised;
+
+	if (!raised && !never_reached(error)) {
 		failed(e, vm); /* nothing will come of it */
 		return;
 	}
-	/* A way back: it has what it had, and is given again after a hold time. */
-	vm->target = vm->set.actual;
+	/* To have it give less was refused: the guest has failed nothing. */
+	fall_back(e, vm);
+	if (raised)
+		vm_hold(vm, &vm->refused_until, e->now + e->config.hold_us);
+}
+
+void settle_result(struct engine *e, struct vm *vm, const struct engine_result *result)
+{
+	if (result->error == -ESTALE) {
+		vm->told = false;
+		overruled(e, vm);
+		return;
+	}
+	if (!result->error)
+		vm->applied_seq = pages_max(vm->applied_seq, result->seq);
+	if (result->error && vm->ask_on && vm->ask.inside && result->seq == vm->ask.seq)
+		result_inside(e, vm, result->error);
+	if (result->seq != vm->target_seq)
+		return;
+	vm->told = false;
+	if (!result->error)
+		return;
+	if (vm->ask_on && !vm->ask.inside) {
+		result_ask(e, vm, result->error);
+		return;
+	}
+	/* A way back, or for the record: it has what it had, and is given again after a hold time.
+	 */
+	vm->target = vm_as_it_is(vm);
 	vm->cut = true;
 	vm_hold(vm, &vm->refused_until, e->now + e->config.hold_us);
 	topology_busy(e, vm);
 	vm->release = vm->released_until > e->now;
+	vm->record = vm->reasons[(vm->nr_reasons - 1) % ENGINE_REASONS].type == ENGINE_WISH;
 }
 
 /* What was held back for their sake alone is so no more. */
@@ -409,6 +475,7 @@ static void settle_rest(struct engine *e, struct vm *vm)
 		vm->grown = vm->again = false;
 		vm->target = vm->lowest = actual;
 		vm->cut = actual < vm->ceiling;
+		vm->record = vm->ceiling != vm->attrs.ceiling;
 		return;
 	}
 	vm->grown = false;
@@ -423,6 +490,7 @@ static void settle_rest(struct engine *e, struct vm *vm)
 	if (actual + granule <= vm->lowest) {
 		engine_event(e, ENGINE_EVENT_WISH, vm->memcg->id, vm->ceiling, (int64_t)actual);
 		vm->ceiling = vm->target = vm->lowest = actual;
+		vm->record = true;
 		return;
 	}
 	if (actual >= vm->target + granule && vm->target >= vm->ceiling) {

@@ -44,7 +44,8 @@ void topology_busy_compact(struct engine *e)
 
 bool topology_expects(const struct engine *e, const struct vm *vm)
 {
-	if (vm->ask_on || vm->owed || vm->hung || vm->cut || !vm->rested || vm_capped(vm))
+	if (vm->ask_on || vm->owed || vm->hung || vm->cut || vm->record || !vm->rested ||
+		vm_capped(vm))
 		return true;
 	return vm->held_until > e->now &&
 	       (vm->failed_until > e->now || vm->contended_until > e->now ||
@@ -331,41 +332,40 @@ static int reserve_limited(struct engine *e)
 	return 0;
 }
 
-static struct limited *find_limited(struct engine *e, const struct memcg *m)
+static struct limited *find_limited(const struct engine *e, const struct memcg *m)
 {
-	for (size_t i = 0; i < e->nr_limited; i++)
-		if (e->limited[i].memcg == m)
-			return &e->limited[i];
-	return NULL;
+	return m->limited_at ? &e->limited[m->limited_at - 1] : NULL;
 }
 
-static void forget_limited(struct engine *e, const struct memcg *m)
+static void forget_limited(struct engine *e, struct memcg *m)
 {
-	struct limited *limited = find_limited(e, m);
+	struct limited *limited = find_limited(e, m), *last;
 
-	if (limited)
-		*limited = e->limited[--e->nr_limited];
+	if (!limited)
+		return;
+	if (limited->is_short)
+		engine_event(e, ENGINE_EVENT_SHORT_OVER, m->id, 0, 0);
+	last = &e->limited[--e->nr_limited];
+	*limited = *last;
+	limited->memcg->limited_at = m->limited_at;
+	m->limited_at = 0;
 }
 
 static int set_knobs(struct engine *e, struct memcg *m, const struct memcg_knobs *knobs)
 {
-	struct limited *limited;
 	int r = reserve_limited(e);
 
 	if (!r)
 		r = memcg_set_knobs(m, knobs);
 	if (r)
 		return r;
-	limited = find_limited(e, m);
-	if (knobs->max != PAGES_UNLIMITED) {
-		/* Whether it is short is asked anew, and told where that is another answer. */
-		if (!limited)
-			e->limited[e->nr_limited++] = (struct limited){ .memcg = m };
-		return 0;
+	if (knobs->max == PAGES_UNLIMITED) {
+		forget_limited(e, m);
+	} else if (!m->limited_at) {
+		/* Of one that has one: if it is short is asked anew, and told if that changes. */
+		e->limited[e->nr_limited++] = (struct limited){ .memcg = m };
+		m->limited_at = (uint32_t)e->nr_limited;
 	}
-	if (limited && limited->is_short)
-		engine_event(e, ENGINE_EVENT_SHORT_OVER, m->id, 0, 0);
-	forget_limited(e, m);
 	return 0;
 }
 
@@ -548,12 +548,6 @@ static int new_vm(struct engine *e, const struct engine_change *change)
 	return r;
 }
 
-/* A target that changes nothing. (What bounds the usage of a fixed VM is not actual.) */
-static uint64_t as_it_is(const struct vm *vm)
-{
-	return vm_knows(&vm->sample, VM_ACTUAL) ? vm->sample.actual : vm->set.actual;
-}
-
 static void new_state(struct engine *e, struct vm *vm, enum engine_vm_state state)
 {
 	enum engine_vm_state old = vm->state;
@@ -579,9 +573,9 @@ static void new_state(struct engine *e, struct vm *vm, enum engine_vm_state stat
 		settle_hung(e, vm);
 	else if (old == ENGINE_VM_NOT_ANSWERING && vm->hung)
 		/* Its part was asked of others meanwhile: what it was told is taken back. */
-		settle_cancel(e, vm, as_it_is(vm));
+		settle_cancel(e, vm, vm_as_it_is(vm));
 	else if (!vm_gives(vm) && vm_asked(vm))
-		settle_cancel(e, vm, as_it_is(vm));
+		settle_cancel(e, vm, vm_as_it_is(vm));
 }
 
 /*
@@ -594,12 +588,36 @@ static void new_maximum(struct engine *e, struct vm *vm, uint64_t old)
 
 	if (maximum == old || !vm->touched)
 		return;
-	settle_cancel(e, vm, as_it_is(vm));
+	settle_cancel(e, vm, vm_as_it_is(vm));
 	vm->ceiling = maximum > old ? pages_min(vm->ceiling + (maximum - old), maximum)
 				    : pages_min(vm->ceiling, maximum);
 	vm->grown = true;
 	vm->rested = false;
 	vm->rest_since = e->now;
+}
+
+/*
+ * Knobs and all else of a VM's attributes change nothing of what it is booked with. Those that its
+ * agent tells are another in each report: with them a guest could have growth never measured.
+ */
+bool topology_books_anew(const struct engine *e, const struct engine_change *c)
+{
+	const struct state_row *old, *new;
+	const struct vm *vm;
+
+	if (c->type == ENGINE_VM_NEW || c->type == ENGINE_VM_GONE)
+		return true;
+	vm = topology_vm(e, c->id);
+	if (!vm)
+		return false;
+	if (c->type == ENGINE_VM_ATTRS)
+		return c->attrs.maximum != vm->attrs.maximum;
+	if (c->type != ENGINE_VM_STATE || c->state >= ENGINE_VM_STATE_NR)
+		return false;
+	old = engine_state_row(vm->state);
+	new = engine_state_row(c->state);
+	return old->counts_full != new->counts_full || old->fixed != new->fixed ||
+	       old->outside != new->outside;
 }
 
 int topology_change(struct engine *e, const struct engine_change *c)
@@ -640,7 +658,7 @@ int topology_change(struct engine *e, const struct engine_change *c)
 		if (!attrs_valid(&c->attrs))
 			return -EINVAL;
 		if ((vm->attrs.act && !c->attrs.act) || (!vm->attrs.paused && c->attrs.paused))
-			settle_cancel(e, vm, as_it_is(vm));
+			settle_cancel(e, vm, vm_as_it_is(vm));
 		old = vm->attrs;
 		vm->attrs = c->attrs;
 		r = vm_changed(e, vm);
@@ -662,7 +680,8 @@ int topology_change(struct engine *e, const struct engine_change *c)
 		return vm_changed(e, vm);
 	case ENGINE_VM_CANCEL:
 		/* A guest that starts over is not to race to an old target. */
-		settle_cancel(e, vm, vm->state == ENGINE_VM_ARRIVING ? vm_limit(vm) : as_it_is(vm));
+		settle_cancel(
+			e, vm, vm->state == ENGINE_VM_ARRIVING ? vm_limit(vm) : vm_as_it_is(vm));
 		return vm_changed(e, vm);
 	default:
 		return -EINVAL;

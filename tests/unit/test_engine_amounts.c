@@ -395,8 +395,10 @@ static void floors(void)
 				"VM %" PRIu64 ": target %" PRIu64 ", must keep %" PRIu64, a->id,
 				a->target, v.set.keep);
 		} else {
+			/* Of a fixed VM set.actual is its maximum; a target may be withdrawn. */
 			HOLDS(a->target >= told[i].target || a->target >= told[i].actual ||
-					a->target >= v.set.actual,
+					a->target >= v.set.actual || a->target >= v.sample.actual ||
+					a->target >= a->reason.from,
 				"VM %" PRIu64 " %s: target %" PRIu64 " below %" PRIu64
 				" and actual %" PRIu64,
 				a->id, engine_reason_name(a->reason.type), a->target,
@@ -473,7 +475,7 @@ static void managed(void)
 			HOLDS(r->type != ENGINE_CUT || r->root != MEMCG_ROOT_ID || r->job,
 				"VM %" PRIu64 " was asked for an unknown pool",
 				w.out.actions[n].id);
-			HOLDS(r->type != ENGINE_GIFT,
+			HOLDS(r->type != ENGINE_GIFT && r->type != ENGINE_FEED,
 				"VM %" PRIu64 " was given from an unknown pool",
 				w.out.actions[n].id);
 		}
@@ -528,9 +530,11 @@ static void one_reason(const struct engine_action *a)
 			"VM %" PRIu64 " loosened to %" PRIu64 " of %" PRIu64, a->id, r->to, limit);
 		break;
 	case ENGINE_FEED:
-		HOLDS(r->to == least_of(v.knobs.soft_limit, limit) &&
-				r->bound == v.knobs.soft_limit,
-			"VM %" PRIu64 " fed to %" PRIu64, a->id, r->to);
+		limit = least_of(v.knobs.soft_limit, limit);
+		if (!c->loosens)
+			limit = least_of(limit, pages_max(r->from, r->usage) + r->share);
+		HOLDS(r->to == limit && r->bound == v.knobs.soft_limit,
+			"VM %" PRIu64 " fed to %" PRIu64 " of %" PRIu64, a->id, r->to, limit);
 		break;
 	case ENGINE_GIFT:
 		HOLDS(r->to == r->from + r->share && r->share <= r->step_need && r->to <= limit,

@@ -6,6 +6,7 @@
 #include "policy/engine.h"
 
 #include <check.h>
+#include <errno.h>
 
 #include "tests/unit/suite.h"
 #include "tests/unit/world.h"
@@ -729,9 +730,98 @@ START_TEST(shares_are_in_proportion_to_the_caps_and_the_stuck_ones_is_passed_on_
 }
 END_TEST
 
+/* 2 was told to go to 260 MiB, which was set; then further, to 220, which is out. */
+static void extended(int error)
+{
+	struct memcg_knobs zero = soft(0);
+
+	world_open_pool(&w, MIB(4000));
+	world_add(&w, 2, MEMCG_ROOT_ID, MIB(300), MIB(300), &zero);
+	world_vm(&w, 2)->speed = MIB(1);
+	world_reclaim(&w, 7, 2, MIB(40));
+	world_ticks(&w, 2);
+	ck_assert_uint_eq(world_vm(&w, 2)->target, MIB(260));
+	world_reclaim(&w, 8, 2, MIB(79));
+	world_tick(&w);
+	ck_assert_uint_eq(world_action(&w, 2)->target, MIB(219));
+	world_vm(&w, 2)->pending_seq = 0;
+	w.results[w.nr_results++] =
+		(struct engine_result){ .id = 2, .seq = world_action(&w, 2)->seq, .error = error };
+}
+
+START_TEST(what_was_set_before_a_target_that_never_got_through_still_counts)
+{
+	extended(_i ? -EBUSY : -ENOTCONN);
+	world_tick(&w);
+	/* What got lost is asked once more, beside what is under way; it is one ask. */
+	ck_assert_ptr_nonnull(world_action(&w, 2));
+	ck_assert_uint_eq(
+		world_action(&w, 2)->reason.owed, world_usage(world_vm(&w, 2)) - MIB(260));
+	ck_assert_uint_eq(world_view(&w, 2).asks, 1);
+	world_ticks(&w, 100);
+	ck_assert_uint_eq(world_count(&w, ENGINE_EVENT_JOB_DONE), 2);
+	ck_assert_uint_eq(world_count(&w, ENGINE_EVENT_ASK_FAILED), 0);
+}
+END_TEST
+
+/* Nobody knows how far it goes: it is to stop where it is. */
+START_TEST(balloon_that_may_have_been_set_before_is_told_to_stop_where_the_next_got_lost)
+{
+	struct memcg_knobs zero = soft(0);
+
+	world_open_pool(&w, MIB(4000));
+	world_add(&w, 2, MEMCG_ROOT_ID, MIB(300), MIB(300), &zero);
+	world_vm(&w, 2)->delay = 100;
+	world_reclaim(&w, 7, 2, MIB(40));
+	world_tick(&w);
+	world_reclaim(&w, 8, 2, MIB(79));
+	world_tick(&w);
+	w.results[w.nr_results++] = (struct engine_result){
+		.id = 2, .seq = world_action(&w, 2)->seq, .error = -ENOTCONN
+	};
+	world_cancel_job(&w, 7);
+	world_cancel_job(&w, 8);
+	w.nr_requests = 0;
+	world_tick(&w);
+	ck_assert_ptr_nonnull(world_action(&w, 2));
+	ck_assert_uint_eq(world_count(&w, ENGINE_EVENT_ASK_FAILED), 0);
+	ck_assert_uint_eq(world_actions(&w, 2, ENGINE_CANCEL), 1);
+}
+END_TEST
+
+START_TEST(guest_that_is_to_give_less_and_cannot_be_told_has_failed_nothing)
+{
+	struct memcg_knobs zero = soft(0);
+	size_t commands;
+
+	world_open_pool(&w, MIB(4000));
+	world_add(&w, 2, MEMCG_ROOT_ID, MIB(300), MIB(300), &zero);
+	world_vm(&w, 2)->speed = MIB(1) / 4;
+	world_reclaim(&w, 7, 2, MIB(100));
+	world_ticks(&w, 3);
+	world_vm(&w, 2)->refuses = true;
+	world_vm(&w, 2)->anon = MIB(250); /* it uses more: the goal rises with that */
+	world_tick(&w);
+	ck_assert_int_eq(world_action(&w, 2)->reason.type, ENGINE_CANCEL);
+	ck_assert_uint_eq(world_action(&w, 2)->target, MIB(250));
+	commands = world_vm(&w, 2)->commands;
+	world_ticks(&w, 50); /* not told over and over either */
+	ck_assert_uint_eq(world_count(&w, ENGINE_EVENT_ASK_FAILED), 0);
+	ck_assert_int_ne(world_view(&w, 2).hold, RECLAIM_HOLD_FAILED);
+	ck_assert_uint_eq(world_vm(&w, 2)->commands, commands);
+	ck_assert_uint_eq(world_view(&w, 2).target, MIB(200));
+	world_vm(&w, 2)->refuses = false;
+	world_ticks(&w, 55);
+	ck_assert_uint_ge(world_vm(&w, 2)->target, MIB(250));
+	ck_assert_uint_eq(world_count(&w, ENGINE_EVENT_ASK_FAILED), 0);
+}
+END_TEST
+
 int main(void)
 {
 	const TTest *const tests[] = {
+		balloon_that_may_have_been_set_before_is_told_to_stop_where_the_next_got_lost,
+		guest_that_is_to_give_less_and_cannot_be_told_has_failed_nothing,
 		steps_of_max_step_wait_for_the_one_before_to_come,
 		an_ask_that_brings_nothing_is_cancelled_at_its_deadline_and_asked_of_others,
 		asks_end_when_the_need_is_gone,
@@ -774,6 +864,8 @@ int main(void)
 	tcase_add_checked_fixture(t, NULL, teardown);
 	for (size_t i = 0; i < sizeof(tests) / sizeof(tests[0]); i++)
 		tcase_add_test(t, tests[i]);
+	tcase_add_loop_test(
+		t, what_was_set_before_a_target_that_never_got_through_still_counts, 0, 2);
 	suite_add_tcase(s, t);
 	return suite_run(s);
 }

@@ -62,12 +62,12 @@ END_TEST
 
 START_TEST(a_guest_that_swaps_in_is_fed_up_to_its_soft_limit)
 {
-	struct memcg_knobs s = soft(MIB(300));
+	struct memcg_knobs s = soft(MIB(300)), b = soft(MIB(100));
 
 	config.loosens = false;
 	setup_pool(MIB(500));
 	world_capped(&w, 2, MIB(400), MIB(200), &s);
-	world_add(&w, 3, MEMCG_ROOT_ID, MIB(400), MIB(270), &none);
+	world_add(&w, 3, MEMCG_ROOT_ID, MIB(400), MIB(270), &b);
 	world_ticks(&w, 40); /* free 30: between wm_low 25 and wm_high 40 */
 	ck_assert_uint_eq(world_vm(&w, 2)->commands, 0);
 	world_vm(&w, 2)->swap_in = MIB(1) - 1;
@@ -77,7 +77,7 @@ START_TEST(a_guest_that_swaps_in_is_fed_up_to_its_soft_limit)
 	world_tick(&w);
 	ck_assert_int_eq(world_action(&w, 2)->reason.type, ENGINE_FEED);
 	ck_assert_uint_eq(world_action(&w, 2)->target, MIB(300));
-	/* The pool cannot serve it, and nobody is in excess: the other gives, for a hold time. */
+	/* The pool cannot serve it: who is in excess gives, for a hold time. */
 	ck_assert_int_eq(world_view(&w, 2).hold, RECLAIM_HOLD_FED);
 	ck_assert_int_eq(world_action(&w, 3)->reason.type, ENGINE_CUT);
 	ck_assert_uint_eq(world_view(&w, 3).owed, MIB(110));
@@ -393,6 +393,43 @@ START_TEST(nobody_not_in_excess_is_cut_for_what_a_fed_guest_may_never_touch)
 }
 END_TEST
 
+/* Where what it is told is its at once: what the pool has, and then no more before it has more. */
+START_TEST(nobody_not_in_excess_is_cut_for_what_a_fed_guest_has_at_once)
+{
+	config.loosens = false;
+	config.growth_us = 0;
+	config.bounds.margin_percent = 10;
+	setup_pool(MIB(1000));
+	world_capped(&w, 2, MIB(800), MIB(400), &none);
+	world_vm(&w, 2)->anon = MIB(390);
+	world_add(&w, 3, MEMCG_ROOT_ID, MIB(600), MIB(470), &none);
+	world_ticks(&w, 40);
+	ck_assert_int_eq(world_view(&w, 2).hold, RECLAIM_HOLD_FED);
+	ck_assert_uint_eq(world_vm(&w, 2)->target, MIB(450)); /* 130 free, 80 is wm_high */
+	world_vm(&w, 2)->resident = world_vm(&w, 2)->anon = MIB(450);
+	world_ticks(&w, 40);
+	ck_assert_uint_eq(world_vm(&w, 2)->commands, 1);
+	ck_assert_uint_eq(world_vm(&w, 3)->commands, 0);
+	world_vm(&w, 3)->resident = MIB(370);
+	world_ticks(&w, 2);
+	ck_assert_uint_eq(world_vm(&w, 2)->target, MIB(550));
+	ck_assert_uint_eq(world_actions(&w, 2, ENGINE_FEED), 2);
+}
+END_TEST
+
+START_TEST(nothing_is_fed_from_a_pool_that_is_not_known)
+{
+	config.loosens = _i;
+	config.bounds.margin_percent = 10;
+	setup_pool(MIB(1000));
+	w.pool.known = false;
+	world_capped(&w, 2, MIB(800), MIB(400), &none);
+	world_vm(&w, 2)->anon = MIB(390);
+	world_ticks(&w, 50);
+	ck_assert_uint_eq(world_actions(&w, 2, ENGINE_FEED), 0);
+}
+END_TEST
+
 START_TEST(guests_fed_at_once_are_promised_together_no_more_than_there_is)
 {
 	struct memcg_knobs limit = soft(MIB(150));
@@ -648,6 +685,7 @@ END_TEST
 
 START_TEST(a_feed_promises_what_lies_beyond_the_target_that_it_had)
 {
+	struct memcg_knobs b = soft(MIB(100));
 	struct engine_pool_view p;
 
 	config.loosens = false;
@@ -655,7 +693,7 @@ START_TEST(a_feed_promises_what_lies_beyond_the_target_that_it_had)
 	setup_pool(MIB(500));
 	world_capped(&w, 2, MIB(300), MIB(200), &none);
 	world_vm(&w, 2)->resident = MIB(100); /* half of what it may use was never touched */
-	world_add(&w, 3, MEMCG_ROOT_ID, MIB(400), MIB(365), &none);
+	world_add(&w, 3, MEMCG_ROOT_ID, MIB(400), MIB(365), &b);
 	world_ticks(&w, 40); /* free 35: in the band of 25 and 40 */
 	world_vm(&w, 2)->anon = MIB(190);
 	world_tick(&w);
@@ -718,6 +756,8 @@ int main(void)
 	tcase_add_test(t, a_guest_that_swaps_in_what_it_gave_was_cut_too_deep_and_is_not_capped);
 	tcase_add_test(t, a_guest_cut_again_after_a_hold_time_has_its_limit_back);
 	tcase_add_test(t, nobody_not_in_excess_is_cut_for_what_a_fed_guest_may_never_touch);
+	tcase_add_test(t, nobody_not_in_excess_is_cut_for_what_a_fed_guest_has_at_once);
+	tcase_add_loop_test(t, nothing_is_fed_from_a_pool_that_is_not_known, 0, 2);
 	tcase_add_test(t, guests_fed_at_once_are_promised_together_no_more_than_there_is);
 	tcase_add_test(t, those_in_excess_are_cut_for_a_fed_guest);
 	tcase_add_test(t, a_feed_promises_what_lies_beyond_the_target_that_it_had);

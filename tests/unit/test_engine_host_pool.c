@@ -212,9 +212,81 @@ START_TEST(need_of_a_host_with_nothing_left_counts_the_reserve_that_is_gone)
 }
 END_TEST
 
+/* Whatever an agent tells is another attribute each time: that is no reason to measure anew. */
+START_TEST(growth_is_measured_though_an_agents_floor_is_another_in_each_report)
+{
+	struct engine_change report = { .type = ENGINE_VM_ATTRS,
+		.id = 2,
+		.attrs = { .maximum = MIB(500), .act = true, .agent = true } };
+	struct engine_pool_view pool;
+
+	world_open_pool(&w, MIB(4000));
+	world_add(&w, 2, MEMCG_ROOT_ID, MIB(500), MIB(100), &none);
+	world_add(&w, 3, MEMCG_ROOT_ID, MIB(3000), MIB(100), &none);
+	for (unsigned int i = 0; i < 30; i++) {
+		report.attrs.agent_floor = MIB(50) + i;
+		world_change(&w, &report);
+		world_state(&w, 2, i % 2 ? ENGINE_VM_RUNNING : ENGINE_VM_LIMITED);
+		world_vm(&w, 3)->resident += MIB(20);
+		world_tick(&w);
+	}
+	engine_pool_view(w.engine, &pool);
+	ck_assert_uint_ge(pool.growth, MIB(190));
+}
+END_TEST
+
+START_TEST(vm_that_comes_goes_or_is_of_another_size_is_no_growth)
+{
+	struct engine_change change = {
+		.type = ENGINE_VM_ATTRS, .id = 2, .attrs = { .maximum = MIB(500), .act = true }
+	};
+	struct engine_pool_view pool;
+
+	world_open_pool(&w, MIB(40000));
+	world_add(&w, 2, MEMCG_ROOT_ID, MIB(500), MIB(100), &none);
+	world_vm(&w, 2)->no_process = true; /* it counts in full */
+	for (unsigned int i = 0; i < 30; i++) {
+		if (_i == 0)
+			world_add(&w, 10 + i, MEMCG_ROOT_ID, MIB(100), MIB(100), &none);
+		change.attrs.maximum += MIB(100);
+		world_vm(&w, 2)->actual = world_vm(&w, 2)->target = change.attrs.maximum;
+		if (_i == 1)
+			world_change(&w, &change);
+		if (_i == 2)
+			world_state(&w, 2, i % 2 ? ENGINE_VM_ARRIVING : ENGINE_VM_RUNNING);
+		world_tick(&w);
+	}
+	engine_pool_view(w.engine, &pool);
+	ck_assert_uint_eq(pool.growth, 0);
+}
+END_TEST
+
+START_TEST(pool_that_is_not_known_is_not_below_its_minimum_and_nothing_of_it_is_free)
+{
+	struct engine_pool_view pool;
+
+	world_open_pool(&w, MIB(1000));
+	world_add(&w, 2, MEMCG_ROOT_ID, MIB(1000), MIB(990), &none);
+	world_vm(&w, 2)->speed = 0;
+	world_tick(&w);
+	ck_assert_uint_eq(world_count(&w, ENGINE_EVENT_BELOW_MIN), 1);
+	w.pool.known = false;
+	world_tick(&w);
+	engine_pool_view(w.engine, &pool);
+	ck_assert(!pool.known);
+	ck_assert_int_eq(pool.free, 0);
+	ck_assert_uint_eq(pool.wm_min, 0);
+	w.pool.known = true;
+	world_tick(&w);
+	ck_assert_uint_eq(world_count(&w, ENGINE_EVENT_BELOW_MIN), 2);
+}
+END_TEST
+
 int main(void)
 {
 	const TTest *const tests[] = {
+		growth_is_measured_though_an_agents_floor_is_another_in_each_report,
+		pool_that_is_not_known_is_not_below_its_minimum_and_nothing_of_it_is_free,
 		nothing_more_is_told_for_a_pool_that_is_not_known,
 		growth_of_another_shows_what_came_to_a_host_pool,
 		with_a_host_pool_what_came_is_under_way_until_memavailable_shows_it,
@@ -230,6 +302,7 @@ int main(void)
 	tcase_add_checked_fixture(t, NULL, teardown);
 	for (size_t i = 0; i < sizeof(tests) / sizeof(tests[0]); i++)
 		tcase_add_test(t, tests[i]);
+	tcase_add_loop_test(t, vm_that_comes_goes_or_is_of_another_size_is_no_growth, 0, 3);
 	suite_add_tcase(s, t);
 	return suite_run(s);
 }

@@ -130,7 +130,7 @@ START_TEST(it_is_asked_inside_again_after_a_hold_time_that_doubles)
 	unsigned int job = 1;
 
 	asked_and_idle();
-	world_vm(&w, 2)->hung = true; /* its balloon does not move, so it is never capped */
+	world_vm(&w, 2)->speed = 0; /* its balloon does not move, so it is never capped */
 	for (unsigned int i = 0; i < 3; i++) {
 		result(2, -EIO);
 		w.pool.size = MIB(2000); /* nobody else asks for anything */
@@ -277,6 +277,62 @@ START_TEST(guest_that_is_capped_already_is_asked_by_its_balloon)
 }
 END_TEST
 
+/* 2 was cut by an earlier run, reports, and rests with the tick that comes. */
+static void rests_capped(void)
+{
+	world_close(&w);
+	world_open_pool(&w, MIB(1000));
+	world_capped(&w, 2, MIB(500), MIB(300), &none);
+	world_add(&w, 3, MEMCG_ROOT_ID, MIB(600), MIB(590), &none);
+	world_vm(&w, 3)->anon = MIB(590);
+	world_vm(&w, 2)->anon = 0;
+	world_reports(&w, 2);
+	world_ticks(&w, 30);
+	ck_assert_uint_eq(world_vm(&w, 2)->commands, 0);
+}
+
+START_TEST(way_back_is_not_lost_to_what_its_agent_is_asked_in_the_same_tick)
+{
+	rests_capped();
+	world_vm(&w, 2)->need = MIB(100); /* fed for its agent's word, and a job wants some of it */
+	world_reclaim(&w, 7, 2, MIB(50));
+	world_tick(&w);
+	ck_assert_ptr_nonnull(world_action(&w, 2));
+	ck_assert(!world_action(&w, 2)->reason.inside);
+	ck_assert_int_eq(world_action(&w, 2)->reason.type, ENGINE_FEED);
+	world_tick(&w); /* it is set */
+	ck_assert_uint_eq(world_vm(&w, 2)->actual, MIB(500));
+	ck_assert(world_action(&w, 2)->reason.inside);
+	ck_assert_uint_eq(world_view(&w, 2).owed, MIB(50));
+}
+END_TEST
+
+START_TEST(agent_is_asked_once_it_is_known_what_became_of_a_way_back)
+{
+	rests_capped();
+	world_vm(&w, 2)->delay = 1000; /* its call is out */
+	world_tick(&w);
+	ck_assert_int_eq(world_action(&w, 2)->reason.type, ENGINE_LOOSEN);
+	result(2, _i ? -EIO : 0);
+	w.nr_results = 0; /* that comes later */
+	world_reclaim(&w, 7, 2, MIB(50));
+	world_ticks(&w, 5);
+	ck_assert_uint_eq(world_vm(&w, 2)->told, 0);
+	w.nr_results = 1;
+	world_tick(&w);
+	ck_assert(world_action(&w, 2)->reason.inside == !_i);
+	ck_assert(world_view(&w, 2).capped == _i);
+	if (!_i)
+		return;
+	/* Refused, it is given again: what it was cut is not forgotten. */
+	world_cancel_job(&w, 7);
+	world_vm(&w, 2)->delay = 0;
+	world_vm(&w, 3)->resident = MIB(100);
+	world_ticks(&w, 250);
+	ck_assert_uint_eq(world_vm(&w, 2)->actual, MIB(500));
+}
+END_TEST
+
 START_TEST(slow_agent_that_frees_is_waited_for)
 {
 	world_vm(&w, 2)->speed = MIB(1) / 2;
@@ -317,6 +373,8 @@ int main(void)
 	tcase_add_loop_test(
 		tc, refaults_spare_a_guest_that_its_balloon_only_where_it_is_not_in_excess, 0, 2);
 	tcase_add_test(tc, guest_that_is_capped_already_is_asked_by_its_balloon);
+	tcase_add_test(tc, way_back_is_not_lost_to_what_its_agent_is_asked_in_the_same_tick);
+	tcase_add_loop_test(tc, agent_is_asked_once_it_is_known_what_became_of_a_way_back, 0, 2);
 	tcase_add_test(tc, slow_agent_that_frees_is_waited_for);
 	tcase_add_test(tc, squeeze_that_was_there_from_the_start_ends_the_same_way);
 	suite_add_tcase(suite, tc);

@@ -216,6 +216,7 @@ START_TEST(plugged_memory_raises_the_ceiling_by_as_much_and_old_targets_are_not_
 		ck_assert_uint_le(vm->target, MIB(600));
 	}
 	ck_assert_uint_eq(world_view(&w, 2).ceiling, MIB(600));
+	ck_assert_uint_eq(world_view(&w, 2).attrs.ceiling, MIB(600)); /* and on record */
 	ck_assert_uint_eq(
 		world_count(&w, ENGINE_EVENT_WISH) + world_count(&w, ENGINE_EVENT_CONTENDED), at);
 }
@@ -246,6 +247,43 @@ START_TEST(memory_is_plugged_and_unplugged_below_a_ceiling_that_somebody_set)
 	vm->maximum = vm->actual = vm->target = MIB(350);
 	world_ticks(&w, 60);
 	ck_assert_uint_eq(world_view(&w, 2).ceiling, MIB(350));
+}
+END_TEST
+
+/* What was plugged is on record before anything else is told to it, and once. */
+START_TEST(plugged_memory_is_put_on_record_once_it_rests)
+{
+	const struct engine_action *a;
+
+	w.pool.size = MIB(4000);
+	world_capped(&w, 2, MIB(400), MIB(400), &none);
+	world_ticks(&w, 60);
+	ck_assert_uint_eq(world_vm(&w, 2)->commands, 0);
+	attrs(2, MIB(600));
+	world_vm(&w, 2)->actual = world_vm(&w, 2)->target = MIB(600);
+	for (a = NULL; !a; a = world_action(&w, 2))
+		world_tick(&w);
+	ck_assert_int_eq(a->reason.type, ENGINE_WISH);
+	ck_assert_uint_eq(a->target, MIB(600));
+	ck_assert_uint_eq(a->ceiling, MIB(600));
+	world_ticks(&w, 100);
+	ck_assert_uint_eq(world_vm(&w, 2)->commands, 1);
+}
+END_TEST
+
+/* What it has is less than its maximum all the same: it is capped, and told again. */
+START_TEST(refused_way_back_to_a_vm_of_fixed_size_is_tried_again_after_a_hold_time)
+{
+	world_capped(&w, 2, MIB(500), MIB(300), &none);
+	w.changes[0].state = ENGINE_VM_PINNED;
+	world_vm(&w, 2)->refuses = true;
+	world_ticks(&w, 60);
+	ck_assert_uint_eq(world_vm(&w, 2)->commands, 1);
+	ck_assert(world_view(&w, 2).capped);
+	world_vm(&w, 2)->refuses = false;
+	world_ticks(&w, 100);
+	ck_assert_uint_eq(world_vm(&w, 2)->commands, 2);
+	ck_assert_uint_eq(world_vm(&w, 2)->actual, MIB(500));
 }
 END_TEST
 
@@ -295,6 +333,8 @@ int main(void)
 		plugged_memory_of_a_vm_that_was_never_touched_sends_no_target,
 		plugged_memory_raises_the_ceiling_by_as_much_and_old_targets_are_not_repeated,
 		memory_is_plugged_and_unplugged_below_a_ceiling_that_somebody_set,
+		plugged_memory_is_put_on_record_once_it_rests,
+		refused_way_back_to_a_vm_of_fixed_size_is_tried_again_after_a_hold_time,
 		guest_too_small_for_a_granule_is_never_asked_and_holds_nobody_up,
 		recorded_ceiling_over_the_maximum_ends_at_the_maximum,
 	};

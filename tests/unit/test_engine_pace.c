@@ -236,6 +236,31 @@ START_TEST(a_group_that_stays_over_its_max_is_short_and_says_so_once)
 }
 END_TEST
 
+START_TEST(group_that_goes_is_short_no_more)
+{
+	struct memcg_knobs max = none;
+
+	max.max = MIB(20);
+	world_open(&w, &config, MIB(1000));
+	world_group(&w, 10, MEMCG_ROOT_ID, &max);
+	world_group(&w, 11, MEMCG_ROOT_ID, &max);	/* its place moves */
+	world_add(&w, 2, 10, MIB(400), MIB(30), &none); /* its floor is 40 */
+	world_add(&w, 3, 11, MIB(400), MIB(30), &none);
+	world_ticks(&w, 5);
+	ck_assert_uint_eq(world_count(&w, ENGINE_EVENT_SHORT), 2);
+	for (uint64_t id = 2; id <= 3; id++) {
+		world_change(&w, &(struct engine_change){ .type = ENGINE_VM_GONE, .id = id });
+		world_change(
+			&w, &(struct engine_change){ .type = ENGINE_GROUP_GONE, .id = id + 8 });
+		world_vm(&w, id)->gone = true;
+		world_tick(&w);
+		ck_assert_uint_eq(world_count(&w, ENGINE_EVENT_SHORT_OVER), id - 1);
+		ck_assert_uint_eq(world_event(&w, ENGINE_EVENT_SHORT_OVER)->id, id + 8);
+	}
+	ck_assert_uint_eq(world_count(&w, ENGINE_EVENT_SHORT), 2);
+}
+END_TEST
+
 START_TEST(below_wm_min_steps_are_four_times_as_large)
 {
 	config.max_step = MIB(10);
@@ -341,6 +366,66 @@ START_TEST(a_balloon_with_a_long_way_that_stands_still_for_a_step_is_stuck)
 }
 END_TEST
 
+START_TEST(more_that_is_asked_of_a_slow_balloon_takes_none_of_its_time)
+{
+	asked_100(MIB(300));
+	world_ticks(&w, 49);
+	moves(MIB(80)); /* that is 16 MiB/s: its deadline goes from 7 s to 13.75 */
+	world_ticks(&w, 25);
+	world_reclaim(&w, 8, 2, MIB(60)); /* of it 20 are under way */
+	world_tick(&w);
+	ck_assert_uint_eq(world_view(&w, 2).owed, MIB(60));
+	ck_assert_uint_eq(world_view(&w, 2).waiting, 0);
+	ck_assert_uint_eq(fails_in(50), 0);
+}
+END_TEST
+
+/* 2 and 3 are in excess by 20 MiB each, 3 with less to inflate before; 4 is not. */
+START_TEST(what_the_hosts_rate_leaves_is_for_the_first_steps_first_and_the_least_to_inflate)
+{
+	static const uint64_t order[] = { 3, 2, 4 };
+	struct memcg_knobs limit = soft(MIB(180));
+	uint64_t of[5] = { 0 };
+	size_t n = 0;
+
+	config.max_rate = MIB(4);
+	world_open(&w, &config, MIB(4000));
+	world_add(&w, 4, MEMCG_ROOT_ID, MIB(200), MIB(200), &none);
+	world_add(&w, 2, MEMCG_ROOT_ID, MIB(400), MIB(200), &limit);
+	world_add(&w, 3, MEMCG_ROOT_ID, MIB(300), MIB(200), &limit);
+	world_reclaim(&w, 7, MEMCG_ROOT_ID, MIB(60));
+	for (unsigned int i = 0; i < 200; i++) {
+		world_tick(&w);
+		for (uint64_t id = 2; id <= 4; id++)
+			of[id] = pages_max(of[id], world_vm(&w, id)->commands);
+		while (n < 3 && of[order[n]])
+			n++;
+		for (size_t later = n + 1; later < 3; later++)
+			ck_assert_uint_eq(of[order[later]], 0);
+	}
+	ck_assert_uint_eq(n, 3);
+}
+END_TEST
+
+START_TEST(group_that_stays_short_is_planned_anew_when_something_changes_or_after_a_hold_time)
+{
+	const struct engine_input nothing = { .now = 0 };
+	struct engine_input in = nothing;
+	struct memcg_knobs max = none;
+	struct engine_output out;
+
+	max.max = MIB(20);
+	world_open(&w, &config, MIB(1000));
+	world_group(&w, 10, MEMCG_ROOT_ID, &max);
+	world_add(&w, 2, 10, MIB(400), MIB(30), &none); /* its floor is 40 */
+	world_ticks(&w, 40);
+	ck_assert_uint_eq(world_count(&w, ENGINE_EVENT_SHORT), 1);
+	in.now = w.now + 1;
+	ck_assert_int_eq(engine_tick(w.engine, &in, &out), 0);
+	ck_assert_uint_eq(out.next, w.now + config.hold_us); /* of the last one that was planned */
+}
+END_TEST
+
 int main(void)
 {
 	Suite *s = suite_create("engine_pace");
@@ -357,6 +442,12 @@ int main(void)
 	tcase_add_test(t, a_share_that_waits_stays_its_vms);
 	tcase_add_test(t, group_that_is_short_is_so_through_a_change_of_its_knobs);
 	tcase_add_test(t, a_group_that_stays_over_its_max_is_short_and_says_so_once);
+	tcase_add_test(t, more_that_is_asked_of_a_slow_balloon_takes_none_of_its_time);
+	tcase_add_test(t,
+		what_the_hosts_rate_leaves_is_for_the_first_steps_first_and_the_least_to_inflate);
+	tcase_add_test(t,
+		group_that_stays_short_is_planned_anew_when_something_changes_or_after_a_hold_time);
+	tcase_add_test(t, group_that_goes_is_short_no_more);
 	tcase_add_test(t, below_wm_min_steps_are_four_times_as_large);
 	tcase_add_test(t, an_ask_that_brings_nothing_fails_with_the_tick_of_its_deadline);
 	tcase_add_test(t, a_balloon_that_moved_within_two_seconds_of_the_deadline_gets_more_time);

@@ -260,6 +260,62 @@ START_TEST(a_rest_a_granule_below_the_lowest_target_is_a_wish_and_less_is_not)
 }
 END_TEST
 
+/* So that who comes after this run gives no more back than was wished. */
+START_TEST(somebody_elses_wish_is_put_on_record_with_a_target_that_changes_nothing)
+{
+	const struct engine_action *a;
+
+	config.loosens = _i;
+	setup_pool(MIB(2000));
+	world_capped(&w, 2, MIB(500), MIB(500), &none);
+	world_ticks(&w, 50);
+	world_vm(&w, 2)->actual = world_vm(&w, 2)->target = world_vm(&w, 2)->resident = MIB(250);
+	while (!world_count(&w, ENGINE_EVENT_WISH))
+		world_tick(&w);
+	a = world_action(&w, 2);
+	ck_assert_ptr_nonnull(a);
+	ck_assert_int_eq(a->reason.type, ENGINE_WISH);
+	ck_assert_uint_eq(a->target, MIB(250));
+	ck_assert_uint_eq(a->ceiling, MIB(250));
+	ck_assert_uint_eq(world_view(&w, 2).attrs.ceiling, MIB(250));
+	world_ticks(&w, 200);
+	ck_assert_uint_eq(world_vm(&w, 2)->commands, 1);
+	ck_assert_uint_eq(world_vm(&w, 2)->actual, MIB(250));
+}
+END_TEST
+
+START_TEST(wish_whose_record_was_refused_is_put_on_record_after_a_hold_time)
+{
+	setup_pool(MIB(2000));
+	world_capped(&w, 2, MIB(500), MIB(500), &none);
+	world_ticks(&w, 50);
+	world_vm(&w, 2)->refuses = true;
+	world_vm(&w, 2)->actual = world_vm(&w, 2)->target = world_vm(&w, 2)->resident = MIB(250);
+	world_ticks(&w, 80);
+	ck_assert_uint_eq(world_vm(&w, 2)->commands, 1);
+	world_vm(&w, 2)->refuses = false;
+	world_ticks(&w, 60);
+	ck_assert_uint_eq(world_actions(&w, 2, ENGINE_WISH), 2);
+	world_ticks(&w, 150);
+	ck_assert_uint_eq(world_vm(&w, 2)->commands, 2);
+}
+END_TEST
+
+/* Not managed, or only observed: nothing is written of it, whoever sets its balloon. */
+START_TEST(wish_about_a_guest_that_is_left_alone_is_not_written)
+{
+	config.act = _i;
+	setup_pool(MIB(2000));
+	world_capped(&w, 2, MIB(500), MIB(500), &none);
+	w.changes[0].attrs.act = !_i;
+	world_ticks(&w, 50);
+	world_vm(&w, 2)->actual = world_vm(&w, 2)->target = MIB(250);
+	world_ticks(&w, 100);
+	ck_assert_uint_eq(world_count(&w, ENGINE_EVENT_WISH), 1);
+	ck_assert_uint_eq(world_vm(&w, 2)->commands, 0);
+}
+END_TEST
+
 /* Somebody else has set VM 2's balloon; it has not moved yet. */
 static void overruled(uint64_t target)
 {
@@ -279,7 +335,7 @@ START_TEST(a_target_that_somebody_else_set_is_not_overwritten_by_a_gift_before_i
 	overruled(MIB(250));
 	world_vm(&w, 2)->speed = MIB(1);
 	world_ticks(&w, 200);
-	ck_assert_uint_eq(world_vm(&w, 2)->commands, 0);
+	ck_assert_uint_eq(world_vm(&w, 2)->commands, world_actions(&w, 2, ENGINE_WISH));
 	ck_assert_uint_eq(world_count(&w, ENGINE_EVENT_WISH), 1);
 	ck_assert_uint_eq(world_view(&w, 2).ceiling, MIB(250));
 	ck_assert_uint_eq(world_vm(&w, 2)->actual, MIB(250));
@@ -319,7 +375,7 @@ START_TEST(a_cut_that_somebody_else_overruled_is_not_taken_back_and_their_word_i
 	w.pool.size = MIB(1000);
 	overruled(MIB(490));
 	world_ticks(&w, 200);
-	ck_assert_uint_eq(world_vm(&w, 2)->commands, 1);
+	ck_assert_uint_eq(world_vm(&w, 2)->commands, 1 + world_actions(&w, 2, ENGINE_WISH));
 	ck_assert_uint_eq(world_vm(&w, 2)->actual, MIB(490));
 	ck_assert_uint_eq(world_view(&w, 2).ceiling, MIB(490));
 }
@@ -512,6 +568,10 @@ int main(void)
 	tcase_add_test(t, guest_that_rebooted_just_a_granule_below_its_target_is_told_another_one);
 	tcase_add_test(t, a_rest_above_a_max_below_the_ceiling_is_no_wish);
 	tcase_add_test(t, a_rest_a_granule_below_the_lowest_target_is_a_wish_and_less_is_not);
+	tcase_add_loop_test(
+		t, somebody_elses_wish_is_put_on_record_with_a_target_that_changes_nothing, 0, 2);
+	tcase_add_test(t, wish_whose_record_was_refused_is_put_on_record_after_a_hold_time);
+	tcase_add_loop_test(t, wish_about_a_guest_that_is_left_alone_is_not_written, 0, 2);
 	tcase_add_test(
 		t, a_target_that_somebody_else_set_is_not_overwritten_by_a_gift_before_it_moved);
 	tcase_add_test(t,
