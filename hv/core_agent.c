@@ -217,12 +217,11 @@ void core_agent_inside(struct core *core, struct core_vm *vm, const struct engin
 	const struct engine_reason *r = &action->reason;
 	uint64_t bytes = core_bytes(pages_sub(r->from, r->to));
 
+	/* The engine waits for the last target; one that is to be no more is told as such. */
 	if (!vm->held.inside)
-		core_agent_drop(core, vm); /* a target that is to be no more */
+		core_vm_drop_target(core, vm, -ECANCELED);
 	vm->held.inside = true;
 	vm->held.seq = action->seq;
-	lane_drop_target(&vm->lane);
-	core_vm_ready(core, vm);
 	if (!bytes)
 		ask_less(core, vm, core_bytes(r->to - r->from));
 	else if (vm->held.active && vm->held.wanted)

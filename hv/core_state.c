@@ -214,7 +214,7 @@ bool core_same_attrs(const struct engine_vm_attrs *a, const struct engine_vm_att
 	return a->maximum == b->maximum && a->act == b->act && a->guest_swap == b->guest_swap &&
 	       a->agent == b->agent && a->trust == b->trust && a->reports == b->reports &&
 	       a->agent_floor == b->agent_floor && a->paused == b->paused &&
-	       a->max_rate == b->max_rate;
+	       a->max_rate == b->max_rate && a->autodeflate == b->autodeflate;
 }
 
 /* The engine was told all that is known. */

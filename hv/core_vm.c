@@ -571,6 +571,7 @@ static int take_info(
 	vm->knobs = resolved.knobs;
 	vm->attrs = resolved.attrs;
 	vm->attrs.paused = core_is_paused(core, &vm->uuid);
+	vm->attrs.autodeflate = info->balloon && info->autodeflate;
 	vm->manage = resolved.manage;
 	vm->soft_source = resolved.soft_source;
 	vm->balloon = info->balloon;

@@ -150,6 +150,7 @@ struct hv_info {
 	char *agent;	    /* the socket behind which its agent's port is; NULL: it has none */
 	bool balloon;	    /* has a balloon device */
 	bool reporting;	    /* which tells the host what is free in the guest: the host has it */
+	bool autodeflate;   /* and which lets go where the guest is out of memory */
 	unsigned int kinds; /* enum hv_kind */
 	uint64_t stats_period_s;  /* 0: the statistics are switched off */
 	struct hv_knobs metadata; /* ballast's own element */

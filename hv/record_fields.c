@@ -139,6 +139,7 @@ static const struct record_field attrs_fields[] = {
 	BOOL(engine_vm_attrs, trust),
 	BOOL(engine_vm_attrs, reports),
 	BOOL(engine_vm_attrs, paused),
+	BOOL(engine_vm_attrs, autodeflate),
 	PAGES(engine_vm_attrs, max_rate),
 	PAGES(engine_vm_attrs, agent_floor),
 };
@@ -254,6 +255,7 @@ static const char *const reason_names[] = {
 	[ENGINE_GIFT] = "gift",
 	[ENGINE_AGAIN] = "again",
 	[ENGINE_RELEASE] = "release",
+	[ENGINE_WISH] = "wish",
 };
 
 static const struct record_field reason_fields[] = {

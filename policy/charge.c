@@ -75,6 +75,7 @@ int charge_see_later(struct memcg *leaf, uint64_t pages)
 	if (!tree_has_room(leaf->tree, 0, pages_sub(pages, leaf->seen)))
 		return -EINVAL;
 	memcg_see_later(leaf, pages);
+	check_events(leaf); /* what is seen may be older than what was drained before it */
 	return 0;
 }
 

@@ -2,8 +2,9 @@
 /*
  * css: the reference count of a group, taken and put in batches.
  *
- * A group starts with one reference, its own, held until css_kill(). Who uses a group (a charged
- * page, an action in flight, a report) holds a reference. After css_kill() css_tryget() fails,
+ * A group starts with one reference, its own, held until css_kill(). Each charged page holds one,
+ * and each child, and who charges from a thread of its own; actions in flight, positions and
+ * reports know a group by its id, and find it or not. After css_kill() css_tryget() fails,
  * references that are held stay valid, and when the last is put the group goes once, and only
  * once, onto the release queue, from which the planner takes it. Nothing is freed here.
  *

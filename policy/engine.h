@@ -95,6 +95,7 @@ struct engine_vm_attrs {
 	 */
 	bool reports;
 	bool paused;	   /* by the operator: not asked; what it has coming it gets */
+	bool autodeflate;  /* its balloon lets go where the guest is out of memory */
 	uint64_t max_rate; /* pages a second that it is asked; 0: any */
 	uint64_t agent_floor;
 };
@@ -104,7 +105,7 @@ enum engine_change_type {
 	ENGINE_GROUP_KNOBS, /* id, knobs: of a group or VM */
 	ENGINE_GROUP_GONE,  /* id */
 	ENGINE_VM_NEW,	    /* id, parent, knobs, attrs, state */
-	ENGINE_VM_ATTRS,    /* id, attrs (ceiling is read with VM_NEW only) */
+	ENGINE_VM_ATTRS,    /* id, attrs (of ceiling only whether another is on record) */
 	ENGINE_VM_STATE,    /* id, state */
 	ENGINE_VM_CANCEL,   /* id: what runs is cancelled and nothing replayed (reboot, resume) */
 	ENGINE_VM_RELEASE,  /* id: it gets its ceiling back, and is not asked for release_us */
@@ -323,7 +324,7 @@ int engine_page(struct engine *engine, uint64_t id, struct memcg **ret_leaf);
  */
 size_t engine_charges(struct engine *engine, const struct charge_seen **ret_charges);
 
-/* The tree, for walks in status: children of a group in order. */
+/* The tree, for tests: no action or view has what they look at. */
 const struct memcg_tree *engine_tree(const struct engine *engine);
 
 #endif

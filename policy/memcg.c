@@ -534,9 +534,9 @@ bool memcg_in_excess(const struct memcg *memcg, const struct memcg *root)
 	return m->excess;
 }
 
-enum memcg_filter memcg_soft_reclaim_eligible(const struct memcg *memcg, const struct memcg *root)
+enum memcg_filter memcg_soft_reclaim_eligible(const struct memcg *memcg, bool in_excess)
 {
-	if (memcg_in_excess(memcg, root))
+	if (in_excess)
 		return MEMCG_VISIT;
 	return memcg->nr_excess > 0 ? MEMCG_SKIP : MEMCG_SKIP_TREE;
 }

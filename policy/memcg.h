@@ -269,13 +269,17 @@ uint64_t memcg_excess(const struct memcg *memcg);
 bool memcg_in_excess(const struct memcg *memcg, const struct memcg *root);
 
 enum memcg_filter {
-	MEMCG_VISIT,
-	MEMCG_SKIP,	 /* not this one; look at its children */
+	MEMCG_VISIT,	 /* it may be asked, and anyone below it */
+	MEMCG_SKIP,	 /* not this one; look at its children that have an excess below */
 	MEMCG_SKIP_TREE, /* nor anyone below it */
 };
 
-/* The predicate of the soft pass (soft-limit-rework-v5.1, patches 5 and 6). */
-enum memcg_filter memcg_soft_reclaim_eligible(const struct memcg *memcg, const struct memcg *root);
+/*
+ * The predicate of the soft pass (soft-limit-rework-v5.1, patches 5 and 6), asked by reclaim() at
+ * each group that it comes by. in_excess: as memcg_in_excess() has it for the root of the reclaim,
+ * as far as the plan has not taken that excess yet.
+ */
+enum memcg_filter memcg_soft_reclaim_eligible(const struct memcg *memcg, bool in_excess);
 
 /* Whether a soft limit is set for the group or for an ancestor up to and including root. */
 bool memcg_limit_set(const struct memcg *memcg, const struct memcg *root);

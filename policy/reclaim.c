@@ -174,13 +174,17 @@ static void gather_group(struct walk *w, struct memcg_visit *v)
 	v->justified = pages_round_down(m->plan.budget, w->granule);
 	v->covered |= v->justified > 0;
 	v->first = (uint32_t)w->nr;
-	if (w->phase.soft && !v->covered) {
-		/* MEMCG_SKIP_TREE for all others: nobody in excess there */
-		for (struct memcg *c = m->excess_children; c; c = c->excess_next)
-			add_visit(w, c, false);
-	} else {
+	switch (w->phase.soft ? memcg_soft_reclaim_eligible(m, v->covered) : MEMCG_VISIT) {
+	case MEMCG_VISIT:
 		memcg_for_each_child (c, m)
 			add_visit(w, c, v->covered);
+		break;
+	case MEMCG_SKIP:
+		for (struct memcg *c = m->excess_children; c; c = c->excess_next)
+			add_visit(w, c, false);
+		break;
+	case MEMCG_SKIP_TREE:
+		break;
 	}
 	v->nr = (uint32_t)w->nr - v->first;
 	turn_round(&w->visits[v->first], v->nr);

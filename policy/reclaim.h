@@ -37,7 +37,7 @@
 /* A VM smaller than this many granules is not asked: what it has is noise. */
 #define RECLAIM_MIN_GRANULES 16
 
-/* Why a VM gives nothing, or not more; in the order in which it is told. */
+/* Why a VM gives nothing, or not more. Which of several is told: hold_of() in topology.c. */
 enum reclaim_hold {
 	RECLAIM_HOLD_NONE,
 	RECLAIM_HOLD_STATE,	/* its state: paused, no device, not answering... */

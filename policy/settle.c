@@ -460,6 +460,18 @@ static void theirs_rest(const struct engine *e, struct vm *vm)
 	vm->theirs_until = 0;
 }
 
+/*
+ * The guest took it back itself, as it was out of memory: nobody's hand, and none of it is taken
+ * away again at once. Where it is not in excess it is fed in this tick, as one that swaps.
+ */
+static void distress(struct engine *e, struct vm *vm, uint64_t actual)
+{
+	vm->again = false;
+	vm->target = actual;
+	vm->swaps = true;
+	vm_hold(vm, &vm->fed_until, e->now + e->config.hold_us);
+}
+
 /* actual stands still and nothing is under way: is it where it was put? */
 static void settle_rest(struct engine *e, struct vm *vm)
 {
@@ -499,6 +511,8 @@ static void settle_rest(struct engine *e, struct vm *vm)
 		 * that, so it is no reason to promise it more; nor is there one to take it away.
 		 */
 		vm->target = actual;
+	} else if (actual >= target + granule && vm->attrs.autodeflate) {
+		distress(e, vm, actual);
 	} else if (actual >= target + granule && !vm->again) {
 		vm->again = true;
 		if (e->config.act && vm->attrs.act && !vm->attrs.paused && vm_gives(vm) &&

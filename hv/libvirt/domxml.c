@@ -385,23 +385,6 @@ static void take_memtune(struct hv_info *info, const xmlNode *domain, int *r)
 	info->memtune.soft_limit = bytes;
 }
 
-static void take_balloon(struct hv_info *info, const xmlNode *domain, int *r)
-{
-	const xmlNode *balloon = child(child(domain, "devices", NULL), "memballoon", NULL);
-	const xmlNode *stats = child(balloon, "stats", NULL);
-	char *model = attribute(balloon, "model", r);
-	char *period = attribute(stats, "period", r);
-	char *reporting = attribute(balloon, "freePageReporting", r);
-
-	info->reporting = reporting && strcmp(reporting, "on") == 0;
-	info->balloon = model && strcmp(model, "none") != 0;
-	if (period && !number(period, &info->stats_period_s))
-		info->stats_period_s = 0;
-	xmlFree(model);
-	xmlFree(period);
-	xmlFree(reporting);
-}
-
 static bool says(const xmlNode *node, const char *name, const char *value, int *r)
 {
 	char *said = attribute(node, name, r);
@@ -409,6 +392,22 @@ static bool says(const xmlNode *node, const char *name, const char *value, int *
 
 	xmlFree(said);
 	return same;
+}
+
+static void take_balloon(struct hv_info *info, const xmlNode *domain, int *r)
+{
+	const xmlNode *balloon = child(child(domain, "devices", NULL), "memballoon", NULL);
+	const xmlNode *stats = child(balloon, "stats", NULL);
+	char *model = attribute(balloon, "model", r);
+	char *period = attribute(stats, "period", r);
+
+	info->reporting = says(balloon, "freePageReporting", "on", r);
+	info->autodeflate = says(balloon, "autodeflate", "on", r);
+	info->balloon = model && strcmp(model, "none") != 0;
+	if (period && !number(period, &info->stats_period_s))
+		info->stats_period_s = 0;
+	xmlFree(model);
+	xmlFree(period);
 }
 
 /* VFIO keeps all of the guest's memory in place: PCI, mediated, and vdpa. USB and SCSI do not. */

@@ -74,6 +74,7 @@ static int answer_info(const struct sim_guest *vm, struct hv_event *event)
 		.ceiling = vm->ceiling,
 		.balloon = vm->guest.params.balloon,
 		.reporting = vm->guest.params.reporting,
+		.autodeflate = vm->guest.params.deflate_on_oom,
 		.kinds = vm->kinds,
 		.stats_period_s = vm->guest.period_us / SIM_US_PER_S,
 		.metadata = sim_copy_knobs(&vm->metadata, &r),

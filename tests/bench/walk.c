@@ -7,6 +7,8 @@
  *   CASE    busy     every usage changed since the last tick, and the pool needs memory: samples,
  *                    excess, the plan, an ask to everyone who is to give. In between, in ticks that
  *                    are not measured, what was asked comes and the guests grow again
+ *           maxed    each VM has a max, so that each is a root that may be in need, and all were
+ *                    asked for the pool: the tick after that, before anything came
  *           quiet    nothing happens: the pool's figure is new and the same
  *           capped   the same, after those in excess were asked once, and came
  *           stream   one guest with a soft limit of 0 streams a file twice its memory, beside
@@ -87,6 +89,7 @@ static bool is_over(const char *excess, size_t i, size_t nr)
 /* Changes are taken in one tick; the engine is not measured here. */
 static struct engine_change *changes;
 static size_t nr_changes;
+static bool maxed;
 
 static void add_group(uint64_t id, uint64_t parent)
 {
@@ -102,6 +105,8 @@ static void add_vm(size_t i, uint64_t parent, bool over)
 	guests[i].base = VM_MAXIMUM * 3 / 4 + any() % (VM_MAXIMUM / 8);
 	guests[i].usage = guests[i].base;
 	guests[i].actual = VM_MAXIMUM;
+	if (maxed)
+		knobs.max = VM_MAXIMUM;
 	knobs.soft_limit = over ? VM_MAXIMUM / 2 + any() % 256 : VM_MAXIMUM;
 	changes[nr_changes++] = (struct engine_change){
 		.type = ENGINE_VM_NEW,
@@ -318,10 +323,12 @@ static long busy(struct engine_output *out)
 	if (!out->nr_actions)
 		die("nobody was asked");
 	obey(out);
+	if (maxed)
+		ns = measure(0, out);
 	/* It comes, is loosened, and rests. */
 	set_free(FREE_ENOUGH);
 	for (int i = 0; i < 2; i++) {
-		size_t nr = sample_told(out);
+		size_t nr = maxed ? sample_all() : sample_told(out);
 
 		set_free(FREE_ENOUGH);
 		tick(nr, false, out);
@@ -427,7 +434,8 @@ int main(int argc, char **argv)
 	size_t nr, cycles, visited = 0, done;
 
 	if (argc != 6)
-		die("usage: walk busy|quiet|capped|stream flat|binary none|ten|tenth|all GROUPS "
+		die("usage: walk busy|maxed|quiet|capped|stream flat|binary none|ten|tenth|all "
+		    "GROUPS "
 		    "CYCLES");
 	nr = strtoul(argv[4], NULL, 10);
 	cycles = strtoul(argv[5], NULL, 10);
@@ -440,6 +448,7 @@ int main(int argc, char **argv)
 			fingerprint);
 		return 0;
 	}
+	maxed = strcmp(argv[1], "maxed") == 0;
 	build(argv[2], argv[3], nr);
 	set_free(FREE_ENOUGH);
 	tick(sample_all(), true, &out);
@@ -447,7 +456,7 @@ int main(int argc, char **argv)
 	for (int i = 0; i < 20; i++)
 		tick(sample_told(&out), false, &out);
 	visited = visits();
-	if (strcmp(argv[1], "busy") == 0) {
+	if (strcmp(argv[1], "busy") == 0 || maxed) {
 		for (size_t i = 0; i < cycles; i++)
 			ns[i] = busy(&out);
 	} else {

@@ -66,6 +66,10 @@ for n in $sizes; do
 done
 n=10000
 [ "$SMOKE" = no ] || n=500
+# Each VM is a root, and all are asked for the pool. Who looks at others than its own, or than those
+# below it, looks at 10^8.
+measure "walk.$(size $n).maxed" maxed flat all $n $cycles
+row "walk.$(size $n).maxed.instructions" "$(count maxed flat all $n 2)" instructions at_most $((n * 20000))
 row "walk.$(size $n).quiet.instructions" "$(count quiet binary tenth $n 10)" instructions at_most 20000
 row "walk.$(size $n).capped.instructions" "$(count capped binary tenth $n 10)" instructions
 

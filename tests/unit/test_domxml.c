@@ -115,6 +115,22 @@ START_TEST(BR_127_path_of_an_agents_socket_is_kept_whole_however_long_the_name)
 }
 END_TEST
 
+/* BR-111: no guard for the guest, but a rest above the target is its distress then. */
+START_TEST(a_balloon_that_deflates_on_oom_says_so)
+{
+	ck_assert_int_eq(parse_with("<devices><memballoon model='virtio' autodeflate='on'/>"
+				    "</devices>"),
+		0);
+	ck_assert(info.autodeflate);
+	ck_assert_int_eq(parse_with("<devices><memballoon model='virtio' autodeflate='off'/>"
+				    "</devices>"),
+		0);
+	ck_assert(!info.autodeflate);
+	ck_assert_int_eq(parse_with("<devices><memballoon model='virtio'/></devices>"), 0);
+	ck_assert(!info.autodeflate);
+}
+END_TEST
+
 START_TEST(a_balloon_that_reports_free_pages_says_so)
 {
 	ck_assert_int_eq(parse_with("<devices><memballoon model='virtio' freePageReporting='on'/>"
@@ -723,6 +739,7 @@ int main(void)
 	tcase_add_test(tc, a_description_is_read);
 	tcase_add_test(tc, what_is_not_said_is_not_set);
 	tcase_add_test(tc, a_balloon_of_no_model_is_none);
+	tcase_add_test(tc, a_balloon_that_deflates_on_oom_says_so);
 	tcase_add_test(tc, a_balloon_that_reports_free_pages_says_so);
 	tcase_add_loop_test(
 		tc, BR_127_path_of_an_agents_socket_is_kept_whole_however_long_the_name, 0, 4);

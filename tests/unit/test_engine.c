@@ -44,15 +44,35 @@ START_TEST(a_vm_that_is_charged_page_by_page_is_seen_and_not_booked)
 	ck_assert_int_eq(charge_direct(leaf, 5, &refused), 0);
 	world_tick(&w);
 	ck_assert_uint_eq(leaf->seen, 5); /* what it has so far, told once */
-	world_tick(&w);
+	world_vm(&w, 3)->resident = CHARGE_EVENTS_TARGET;
+	world_ticks(&w, 2);
 	ck_assert_uint_eq(page_counter_read(&leaf->memory), 5);
-	ck_assert_uint_eq(leaf->seen, MIB(300)); /* its sample's word */
+	ck_assert_uint_eq(leaf->seen, CHARGE_EVENTS_TARGET); /* its sample's word */
 	ck_assert_int_eq(uncharge_direct(leaf, 5), 0);
 	/* Once more: what it has is not the engine's to take. */
 	ck_assert_int_eq(charge_direct(leaf, 7, &refused), 0);
 	ck_assert_int_eq(engine_page(w.engine, 3, &leaf), 0);
 	ck_assert_uint_eq(page_counter_read(&leaf->memory), 7);
 	ck_assert_int_eq(uncharge_direct(leaf, 7), 0);
+}
+END_TEST
+
+/* It was read before the pages were charged that the last drain told of. */
+START_TEST(sample_that_is_older_than_what_was_charged_is_set_right_by_the_next_tick)
+{
+	struct memcg *leaf = NULL;
+	struct memcg *refused;
+
+	world_three_guests(&w, MIB(300), 0, MIB(300));
+	world_tick(&w);
+	ck_assert_int_eq(engine_page(w.engine, 3, &leaf), 0);
+	ck_assert_int_eq(charge_direct(leaf, MIB(200), &refused), 0);
+	world_tick(&w);
+	ck_assert_uint_eq(leaf->seen, MIB(200));
+	world_tick(&w); /* its sample says 0 */
+	world_tick(&w);
+	ck_assert_uint_eq(leaf->seen, MIB(200));
+	ck_assert_int_eq(uncharge_direct(leaf, MIB(200)), 0);
 }
 END_TEST
 
@@ -594,6 +614,7 @@ int main(void)
 	const TTest *const tests[] = {
 		nobody_is_asked_while_free_is_at_wm_low,
 		a_vm_that_is_charged_page_by_page_is_seen_and_not_booked,
+		sample_that_is_older_than_what_was_charged_is_set_right_by_the_next_tick,
 		a_dead_vms_pages_stay_seen_until_they_are_uncharged_and_its_siblings_have_their_own,
 		dead_vms_go_one_by_one_as_their_memory_does,
 		charges_of_who_cannot_be_charged_change_nothing,

@@ -60,6 +60,37 @@ START_TEST(a_rest_above_the_target_is_asked_once_more_and_then_let_be)
 }
 END_TEST
 
+/* BR-111, BR-135, BR-136: with deflate-on-OOM nobody else's hand is looked for. 1: in excess. */
+START_TEST(rest_above_the_target_of_a_balloon_that_deflates_on_oom_is_distress)
+{
+	struct memcg_knobs limit = soft(_i ? MIB(100) : MIB(450));
+
+	config.loosens = false;
+	config.growth_us = 0;
+	setup_pool(MIB(1000));
+	world_capped(&w, 2, MIB(500), MIB(300), &limit);
+	w.changes[0].attrs.autodeflate = true;
+	world_add(&w, 3, MEMCG_ROOT_ID, MIB(700), MIB(500), &none);
+	world_state(&w, 2, ENGINE_VM_PAUSED); /* so that it gets nothing before */
+	world_ticks(&w, 40);
+	world_state(&w, 2, ENGINE_VM_RUNNING);
+	w.pool.size = _i ? MIB(900) : MIB(1000);
+	world_vm(&w, 2)->actual = world_vm(&w, 2)->stops_at = MIB(350);
+	world_vm(&w, 2)->resident = MIB(350);
+	world_ticks(&w, 32);
+	ck_assert_uint_eq(world_count(&w, ENGINE_EVENT_CONTENDED), 0);
+	ck_assert_uint_eq(world_actions(&w, 2, ENGINE_AGAIN), 0);
+	ck_assert_uint_eq(world_actions(&w, 2, ENGINE_FEED), _i ? 0 : 1);
+	ck_assert_int_eq(world_view(&w, 2).hold, RECLAIM_HOLD_FED);
+	if (!_i) /* what the pool has over wm_high */
+		ck_assert_uint_eq(world_vm(&w, 2)->target, MIB(420));
+	world_ticks(&w, 95);
+	ck_assert_uint_eq(world_actions(&w, 2, ENGINE_CUT), 0);
+	world_ticks(&w, 5);
+	ck_assert_int_eq(world_view(&w, 2).hold, RECLAIM_HOLD_NONE);
+}
+END_TEST
+
 START_TEST(a_rest_less_than_a_granule_above_the_target_is_at_the_target)
 {
 	config.loosens = false;
@@ -555,6 +586,8 @@ int main(void)
 
 	tcase_add_checked_fixture(t, setup, teardown);
 	tcase_add_test(t, a_rest_above_the_target_is_asked_once_more_and_then_let_be);
+	tcase_add_loop_test(
+		t, rest_above_the_target_of_a_balloon_that_deflates_on_oom_is_distress, 0, 2);
 	tcase_add_test(t, a_rest_less_than_a_granule_above_the_target_is_at_the_target);
 	tcase_add_test(t, what_is_asked_once_more_is_not_below_a_min_that_was_raised);
 	tcase_add_test(t, what_is_asked_once_more_is_at_most_the_ceiling);

@@ -84,51 +84,57 @@ static void example(uint64_t soft_a, uint64_t soft_b, uint64_t soft_c, uint64_t 
 	memcg_verify(tree);
 }
 
+/* At a group in a reclaim at root that has taken nothing yet. */
+static enum memcg_filter eligible(const struct memcg *memcg, const struct memcg *root)
+{
+	return memcg_soft_reclaim_eligible(memcg, memcg_in_excess(memcg, root));
+}
+
 START_TEST(soft_limit_example_parent_of_the_reclaim_root_over_spares_D)
 {
 	example(50, 200, 30, 80);
 	ck_assert(memcg_in_excess(A, A));
-	ck_assert_int_eq(memcg_soft_reclaim_eligible(B, B), MEMCG_SKIP);
-	ck_assert_int_eq(memcg_soft_reclaim_eligible(C, B), MEMCG_VISIT);
-	ck_assert_int_eq(memcg_soft_reclaim_eligible(D, B), MEMCG_SKIP_TREE);
+	ck_assert_int_eq(eligible(B, B), MEMCG_SKIP);
+	ck_assert_int_eq(eligible(C, B), MEMCG_VISIT);
+	ck_assert_int_eq(eligible(D, B), MEMCG_SKIP_TREE);
 
 	/* The same groups, when the pressure comes from A: all below it have to give. */
-	ck_assert_int_eq(memcg_soft_reclaim_eligible(A, A), MEMCG_VISIT);
-	ck_assert_int_eq(memcg_soft_reclaim_eligible(B, A), MEMCG_VISIT);
-	ck_assert_int_eq(memcg_soft_reclaim_eligible(D, A), MEMCG_VISIT);
-	ck_assert_int_eq(memcg_soft_reclaim_eligible(D, tree->root), MEMCG_VISIT);
-	ck_assert_int_eq(memcg_soft_reclaim_eligible(tree->root, tree->root), MEMCG_SKIP);
+	ck_assert_int_eq(eligible(A, A), MEMCG_VISIT);
+	ck_assert_int_eq(eligible(B, A), MEMCG_VISIT);
+	ck_assert_int_eq(eligible(D, A), MEMCG_VISIT);
+	ck_assert_int_eq(eligible(D, tree->root), MEMCG_VISIT);
+	ck_assert_int_eq(eligible(tree->root, tree->root), MEMCG_SKIP);
 	/* And from D itself: it is under its own. */
-	ck_assert_int_eq(memcg_soft_reclaim_eligible(D, D), MEMCG_SKIP_TREE);
+	ck_assert_int_eq(eligible(D, D), MEMCG_SKIP_TREE);
 }
 END_TEST
 
 START_TEST(soft_limit_example_reclaim_root_itself_over_makes_all_below_eligible)
 {
 	example(200, 99, 80, 80);
-	ck_assert_int_eq(memcg_soft_reclaim_eligible(B, B), MEMCG_VISIT);
-	ck_assert_int_eq(memcg_soft_reclaim_eligible(C, B), MEMCG_VISIT);
-	ck_assert_int_eq(memcg_soft_reclaim_eligible(D, B), MEMCG_VISIT);
-	ck_assert_int_eq(memcg_soft_reclaim_eligible(A, A), MEMCG_SKIP);
-	ck_assert_int_eq(memcg_soft_reclaim_eligible(C, C), MEMCG_SKIP_TREE);
+	ck_assert_int_eq(eligible(B, B), MEMCG_VISIT);
+	ck_assert_int_eq(eligible(C, B), MEMCG_VISIT);
+	ck_assert_int_eq(eligible(D, B), MEMCG_VISIT);
+	ck_assert_int_eq(eligible(A, A), MEMCG_SKIP);
+	ck_assert_int_eq(eligible(C, C), MEMCG_SKIP_TREE);
 }
 END_TEST
 
 START_TEST(soft_limit_example_reclaim_root_under_and_nobody_over_starts_no_pass)
 {
 	example(200, 100, 60, 40);
-	ck_assert_int_eq(memcg_soft_reclaim_eligible(B, B), MEMCG_SKIP_TREE);
-	ck_assert_int_eq(memcg_soft_reclaim_eligible(A, A), MEMCG_SKIP_TREE);
-	ck_assert_int_eq(memcg_soft_reclaim_eligible(tree->root, tree->root), MEMCG_SKIP_TREE);
+	ck_assert_int_eq(eligible(B, B), MEMCG_SKIP_TREE);
+	ck_assert_int_eq(eligible(A, A), MEMCG_SKIP_TREE);
+	ck_assert_int_eq(eligible(tree->root, tree->root), MEMCG_SKIP_TREE);
 }
 END_TEST
 
 START_TEST(soft_limit_example_reclaim_root_under_with_its_parent_over_starts_no_pass)
 {
 	example(99, 100, 60, 40);
-	ck_assert_int_eq(memcg_soft_reclaim_eligible(B, B), MEMCG_SKIP_TREE);
-	ck_assert_int_eq(memcg_soft_reclaim_eligible(C, B), MEMCG_SKIP_TREE);
-	ck_assert_int_eq(memcg_soft_reclaim_eligible(C, A), MEMCG_VISIT);
+	ck_assert_int_eq(eligible(B, B), MEMCG_SKIP_TREE);
+	ck_assert_int_eq(eligible(C, B), MEMCG_SKIP_TREE);
+	ck_assert_int_eq(eligible(C, A), MEMCG_VISIT);
 }
 END_TEST
 
@@ -194,15 +200,15 @@ START_TEST(children_in_excess_are_linked_so_that_whole_subtrees_are_skipped)
 	/* Out of the middle, the head and the rest. */
 	memcg_see(vms[1], 5);
 	memcg_verify(tree);
-	ck_assert_int_eq(memcg_soft_reclaim_eligible(slices[1], tree->root), MEMCG_SKIP_TREE);
-	ck_assert_int_eq(memcg_soft_reclaim_eligible(slices[0], tree->root), MEMCG_SKIP);
+	ck_assert_int_eq(eligible(slices[1], tree->root), MEMCG_SKIP_TREE);
+	ck_assert_int_eq(eligible(slices[0], tree->root), MEMCG_SKIP);
 	memcg_see(vms[2], 0);
 	memcg_verify(tree);
 	ck_assert_ptr_eq(tree->root->excess_children, slices[0]);
 	memcg_see(vms[0], 0);
 	memcg_verify(tree);
 	ck_assert_ptr_null(tree->root->excess_children);
-	ck_assert_int_eq(memcg_soft_reclaim_eligible(tree->root, tree->root), MEMCG_SKIP_TREE);
+	ck_assert_int_eq(eligible(tree->root, tree->root), MEMCG_SKIP_TREE);
 }
 END_TEST
 
