@@ -13,7 +13,11 @@
 
 #define SECOND UINT64_C(1000000)
 
-/* Below wm_min steps are this many times larger: getting there late is worse than too much. */
+/*
+ * Below wm_min steps are this many times larger: getting there late is worse than too much. Hold
+ * times stay: who failed gives no more for being asked sooner, and who was fed would lose what it
+ * got; what they cannot bring in time is asked of others, see pass_on_late().
+ */
 #define WIDEN 4
 
 /* Samples of VMs come once a second: what no sample shows after two was not theirs. */
@@ -357,6 +361,9 @@ static void begin(struct engine *e, struct vm *vm)
 	bool inside = ask_goes_inside(e, vm);
 	uint64_t moves = inside ? vm->set.usage : vm->set.actual;
 
+	/* Found above what is on record, and not at rest yet: its operator has raised it since. */
+	if (vm->touched && !vm->target)
+		vm->ceiling = pages_max(vm->ceiling, vm_as_it_is(vm));
 	vm->ask_on = true;
 	vm->ask = (struct ask){ .since = e->now,
 		.actual = moves,

@@ -121,7 +121,11 @@ void engine_config_default(struct engine_config *ret_config)
 		.hold_max_us = 300 * SECOND,
 		.ask_deadline_us = 5 * SECOND,
 		.rest_us = 3 * SECOND, /* balloon events come once a second, and may be late */
-		/* Seen within 0.3 s and told at once; the first of it comes within the rest. */
+		/*
+		 * Seen within 0.3 s and told at once; the first of it comes within the rest. Not
+		 * each balloon's measured delivery: that is told for whole asks, and the pool would
+		 * keep as much free as its slowest guest needs, though others give meanwhile.
+		 */
 		.growth_us = SECOND,
 		/* Long enough to do by hand what it was let go for; who needs longer pauses it. */
 		.release_us = 600 * SECOND,

@@ -282,6 +282,25 @@ START_TEST(what_is_asked_inside_goes_to_the_agent_and_no_target_is_set)
 }
 END_TEST
 
+/* Nothing that waits goes without a word: the engine would take it for set. */
+START_TEST(target_that_waits_is_told_as_dropped_where_the_agent_is_asked_alone)
+{
+	struct host_vm *vm = vm_that_reports();
+
+	vm->reads_nothing = true;
+	host_target(vm, 1, GIB - 400 * MIB); /* waits for its agent */
+	soon(vm);
+	ck_assert_uint_eq(vm->calls[HV_RECLAIM], 1);
+	inside(vm, 2, 700 * MIB, 600 * MIB);
+	soon(vm);
+	soon(vm);
+	ck_assert_uint_eq(vm->calls[HV_TARGET], 0);
+	ck_assert_uint_eq(fake.nr_results, 1);
+	ck_assert_uint_eq(fake.results[0].seq, 1);
+	ck_assert_int_eq(fake.results[0].error, -ECANCELED);
+}
+END_TEST
+
 START_TEST(what_is_asked_inside_meanwhile_is_asked_when_the_agent_has_answered)
 {
 	struct host_vm *vm = vm_that_reports();
@@ -684,6 +703,7 @@ int main(void)
 		tc, what_a_guest_lacks_and_reads_again_reaches_the_engine_beside_its_statistics);
 	tcase_add_test(tc, guest_reports_what_is_free_only_while_its_agent_and_its_balloon_do);
 	tcase_add_test(tc, what_is_asked_inside_goes_to_the_agent_and_no_target_is_set);
+	tcase_add_test(tc, target_that_waits_is_told_as_dropped_where_the_agent_is_asked_alone);
 	tcase_add_test(tc, what_is_asked_inside_meanwhile_is_asked_when_the_agent_has_answered);
 	tcase_add_test(tc, what_is_asked_inside_and_taken_back_before_it_was_told_is_not_told);
 	tcase_add_loop_test(tc, agent_that_does_not_bring_it_is_told_to_the_engine, 0, 4);

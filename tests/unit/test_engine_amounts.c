@@ -37,7 +37,7 @@ static struct {
 	enum engine_vm_state state;
 	bool act, changed; /* changed: in this tick */
 	uint64_t min;
-	uint64_t target, actual; /* before this tick */
+	uint64_t target, actual, waiting; /* before this tick */
 } told[WORLD_VMS];
 
 static struct engine *engine(void)
@@ -259,6 +259,7 @@ static void disturb(void)
 			continue;
 		if (!engine_view(w.engine, w.vm[i].id, &view)) {
 			told[i].target = view.target;
+			told[i].waiting = view.waiting;
 			told[i].actual = view.set.actual;
 		}
 		disturb_guest(&w.vm[i]);
@@ -493,6 +494,51 @@ static uint64_t least_of(uint64_t a, uint64_t b)
 	return a < b ? a : b;
 }
 
+/* The need of a root, from what the engine has of it: the pool's from what is free. */
+static uint64_t need_of(const struct engine_reason *r)
+{
+	const struct memcg *root = memcg_find(engine()->tree, r->root);
+	uint64_t over = root->seen > root->knobs.max ? root->seen - root->knobs.max : 0;
+	int64_t missing = (int64_t)r->wm_high - r->free + (int64_t)engine()->gifts;
+
+	if (r->job) {
+		for (const struct job *j = engine()->jobs; j; j = j->next)
+			if (j->id == r->job)
+				return j->wanted > j->came ? j->wanted - j->came : 0;
+		return 0;
+	}
+	if (r->root == MEMCG_ROOT_ID && missing > 0 && (uint64_t)missing > over)
+		return (uint64_t)missing;
+	return over;
+}
+
+/* Of a share that was made in this tick. */
+static void one_share(const struct engine_action *a)
+{
+	const struct engine_reason *r = &a->reason;
+	const struct memcg *vm = memcg_find(engine()->tree, a->id);
+	const struct engine_view v = world_view(&w, a->id);
+	uint64_t granule = engine()->config.granule, all, part, off;
+	/* Each level rounds, and carries what it rounded. */
+	uint64_t levels = vm->level - memcg_find(engine()->tree, r->root)->level;
+
+	if (told[index_of(a->id)].waiting)
+		return;
+	HOLDS(r->need == need_of(r),
+		"VM %" PRIu64 ": need %" PRIu64 " of root %" PRIu64 ", free %" PRIi64
+		", it is %" PRIu64,
+		a->id, r->need, r->root, r->free, need_of(r));
+	if (r->step < 3 || v.set.resident < v.set.usage)
+		return; /* shares of an excess go by budgets, those of swapped ones in rounds */
+	all = least_of(pages_round_up(r->step_need, granule), r->step_cap);
+	part = pages_mul_div(all, r->cap, r->step_cap);
+	off = r->share > part ? r->share - part : part - r->share;
+	HOLDS(off <= 2 * granule * (levels ? levels : 1),
+		"VM %" PRIu64 " step %u: share %" PRIu64 " of %" PRIu64 " by its cap %" PRIu64
+		" of %" PRIu64,
+		a->id, r->step, r->share, all, r->cap, r->step_cap);
+}
+
 /* What was told follows from the numbers that it is told with. */
 static void one_reason(const struct engine_action *a)
 {
@@ -520,6 +566,7 @@ static void one_reason(const struct engine_action *a)
 			r->share, r->cap, r->step_cap);
 		HOLDS(r->step_need + r->owed <= r->need, "VM %" PRIu64 ": more than is needed",
 			a->id);
+		one_share(a);
 		/* to is bound, but for what a growing guest was asked of in earlier shares */
 		HOLDS(r->to >= least(index_of(a->id)), "VM %" PRIu64 " below its least", a->id);
 		break;

@@ -156,6 +156,52 @@ START_TEST(what_waits_for_its_pace_in_one_jobs_name_is_not_asked_of_others_for_a
 }
 END_TEST
 
+/* What each of six equals was asked for, or gave, in all: between the least and the most. */
+static uint64_t apart(void)
+{
+	uint64_t least = UINT64_MAX, most = 0;
+
+	for (uint64_t id = 2; id < 8; id++) {
+		uint64_t gave = MIB(300) - world_view(&w, id).usage + world_view(&w, id).owed;
+
+		least = pages_min(least, gave);
+		most = pages_max(most, gave);
+	}
+	return most - least;
+}
+
+/*
+ * Four requests in flight at once. For one root they give within a granule of each other; where
+ * each request has a root of its own, that carries for itself what it rounded, or one would pay for
+ * another's: within a granule for each.
+ */
+START_TEST(equals_give_within_a_granule_for_each_root_while_four_jobs_are_in_flight)
+{
+	uint64_t roots[] = { MEMCG_ROOT_ID, 10, 11, 12 }, most = 0;
+
+	world_open_pool(&w, MIB(4000));
+	for (uint64_t id = 10; id < 13; id++)
+		world_group(&w, id, id == 10 ? MEMCG_ROOT_ID : id - 1, &none);
+	for (uint64_t id = 2; id < 8; id++) {
+		world_add(&w, id, 12, MIB(400), MIB(300), &none);
+		world_vm(&w, id)->speed = 0;
+	}
+	world_tick(&w);
+	for (uint64_t job = 1; job <= 4; job++) {
+		world_reclaim(&w, job, roots[_i ? job - 1 : 0], MIB(7 * job) + 100);
+		world_tick(&w);
+		ck_assert_uint_eq(world_view(&w, 12).owed, MIB(7 * job + 1));
+		most = pages_max(most, apart());
+	}
+	ck_assert_uint_le(most, _i ? MIB(4) : MIB(1));
+	for (uint64_t id = 2; id < 8; id++)
+		world_vm(&w, id)->speed = MIB(10);
+	world_ticks(&w, 40);
+	ck_assert_uint_eq(world_count(&w, ENGINE_EVENT_JOB_DONE), 4);
+	ck_assert_uint_le(apart(), most);
+}
+END_TEST
+
 START_TEST(a_group_over_its_max_a_job_and_the_pool_share_one_excess)
 {
 	struct memcg_knobs max = none, a = soft(MIB(200));
@@ -301,6 +347,8 @@ int main(void)
 	tcase_add_checked_fixture(t, NULL, teardown);
 	for (size_t i = 0; i < sizeof(tests) / sizeof(tests[0]); i++)
 		tcase_add_test(t, tests[i]);
+	tcase_add_loop_test(
+		t, equals_give_within_a_granule_for_each_root_while_four_jobs_are_in_flight, 0, 2);
 	suite_add_tcase(s, t);
 	return suite_run(s);
 }

@@ -459,6 +459,20 @@ START_TEST(actual_above_a_recorded_ceiling_becomes_the_ceiling)
 }
 END_TEST
 
+START_TEST(guest_found_above_its_recorded_ceiling_is_cut_from_there_before_it_rested)
+{
+	struct memcg_knobs zero = soft(0);
+
+	setup_pool(MIB(500));
+	world_capped(&w, 2, MIB(300), MIB(480), &zero);
+	w.changes[0].attrs.maximum = MIB(500);
+	world_vm(&w, 2)->anon = 0;
+	world_tick(&w);
+	ck_assert_ptr_nonnull(world_action(&w, 2));
+	ck_assert_uint_eq(world_action(&w, 2)->ceiling, MIB(480));
+}
+END_TEST
+
 START_TEST(a_paused_guest_above_its_target_is_not_asked_once_more)
 {
 	config.loosens = false;
@@ -614,6 +628,8 @@ int main(void)
 	tcase_add_test(t, a_wish_counts_too_where_the_balloon_had_moved_before_it_was_told);
 	tcase_add_test(t, what_somebody_else_sets_before_ballast_did_is_only_what_is_found);
 	tcase_add_test(t, actual_above_a_recorded_ceiling_becomes_the_ceiling);
+	tcase_add_test(
+		t, guest_found_above_its_recorded_ceiling_is_cut_from_there_before_it_rested);
 	tcase_add_test(t, a_paused_guest_above_its_target_is_not_asked_once_more);
 	tcase_add_test(t, in_observe_mode_nobody_is_asked_once_more);
 	tcase_add_test(t, a_hung_guest_does_not_rest);

@@ -2,7 +2,9 @@
 /*
  * A lie costs others little: over random worlds, each from a seed, with one guest whose agent says
  * anything. The same world is played beside it with an agent that says the same of its floor and
- * nothing else, and with none. BALLAST_SEED=n runs that one alone.
+ * nothing else, and with none. Beside the one nobody gives anything active for it; beside the other
+ * others give no more of that than what its floor, raised up to its soft limit at most, keeps back.
+ * BALLAST_SEED=n runs that one alone.
  */
 #include <config.h>
 
@@ -124,6 +126,7 @@ static void draw(uint64_t seed)
 	drawn.config.granule = one_in(8) ? 1 : MIB(1);
 	drawn.config.bounds.margin_at_least = MIB(below(40));
 	drawn.config.max_step = MIB(8) << below(7);
+	drawn.config.loosens = seed % 2;
 	drawn.nr_groups = below(GROUPS + 1);
 	for (size_t i = 0; i < drawn.nr_groups; i++)
 		drawn.changes[i] = (struct engine_change){ .type = ENGINE_GROUP_NEW,
@@ -220,7 +223,7 @@ static struct engine_view view(enum telling t, uint64_t id)
 
 /* What a VM gives, in pages, and of it what others than its agent would call active. */
 struct given {
-	uint64_t all, active;
+	uint64_t all, active, active_gain;
 };
 
 static void plan(enum telling t, struct given given[VMS], bool *ret_short)
@@ -233,8 +236,10 @@ static void plan(enum telling t, struct given given[VMS], bool *ret_short)
 		struct given *g = &given[p.shares[i].memcg->id - VM0];
 
 		g->all += p.shares[i].pages;
-		if (p.shares[i].step % 2 == 0 && !p.shares[i].doubted)
-			g->active += p.shares[i].pages;
+		if (p.shares[i].step % 2 || p.shares[i].doubted)
+			continue;
+		g->active += p.shares[i].pages;
+		g->active_gain += p.shares[i].gain;
 	}
 	*ret_short = p.short_pages > 0;
 }
@@ -295,6 +300,29 @@ static void others_give_their_cold_pages_at_most(void)
 		without[drawn.liar].all - with[drawn.liar].all);
 }
 
+/* A floor is the guest's word, too: what it keeps back by that others give instead, and no more. */
+static void others_give_active_memory_for_its_floor_at_most(void)
+{
+	struct given without[VMS], with[VMS];
+	struct engine_view none_told = view(NOTHING, VM0 + drawn.liar),
+			   told = view(ALL, VM0 + drawn.liar);
+	uint64_t kept = pages_sub(told.set.keep, none_told.set.keep), more = 0, less = 0;
+	bool short_without, short_with;
+
+	plan(NOTHING, without, &short_without);
+	plan(ALL, with, &short_with);
+	for (size_t i = 0; i < drawn.nr_vms; i++) {
+		if (i == drawn.liar)
+			continue;
+		more += with[i].active_gain;
+		less += without[i].active_gain;
+	}
+	HOLDS(more <= less + kept + drawn.nr_vms * SLACK * (drawn.config.granule + 1),
+		"others give %" PRIu64 " active, without an agent %" PRIu64
+		", its floor keeps %" PRIu64 " more",
+		more, less, kept);
+}
+
 /* The same of what is asked at once. */
 static void others_are_asked_for_their_cold_pages_at_most(void)
 {
@@ -335,6 +363,7 @@ static void seed(uint64_t n)
 	excess_is_the_hosts_to_know();
 	bounds_hold_down_to_the_soft_limit();
 	others_give_their_cold_pages_at_most();
+	others_give_active_memory_for_its_floor_at_most();
 	ask();
 	others_are_asked_for_their_cold_pages_at_most();
 	liar_is_fed_no_more_than_its_soft_limit();
@@ -465,6 +494,29 @@ START_TEST(nobody_gives_active_memory_because_a_guest_says_that_it_lacks_some)
 }
 END_TEST
 
+/* As on Xen, where a target is memory at once: 3 is in no excess, and has nothing cold. */
+START_TEST(guest_that_claims_to_lack_memory_gets_what_is_free_and_nobody_is_cut_for_it)
+{
+	struct engine_config config;
+
+	world_config(&config);
+	config.loosens = false;
+	world_open(&w, &config, MIB(1000));
+	world_capped(&w, 2, MIB(800), MIB(300), &none);
+	world_add(&w, 3, MEMCG_ROOT_ID, MIB(600), MIB(590), &none);
+	world_vm(&w, 3)->cache = 0;
+	world_vm(&w, 2)->tells = true;
+	world_change(&w, &(struct engine_change){ .type = ENGINE_VM_ATTRS,
+				 .id = 2,
+				 .attrs = { .maximum = MIB(800), .act = true, .agent = true } });
+	world_vm(&w, 2)->need = MIB(400);
+	world_ticks(&w, 60);
+	ck_assert_uint_eq(world_vm(&w, 3)->commands, 0);
+	ck_assert_uint_eq(world_vm(&w, 2)->target, MIB(330)); /* 110 are free, 80 is wm_high */
+	world_close(&w);
+}
+END_TEST
+
 int main(void)
 {
 	Suite *suite = suite_create("lies");
@@ -478,6 +530,8 @@ int main(void)
 	tcase_add_test(tc, guest_that_claims_to_lack_memory_for_ever_gives_what_is_cold_in_it);
 	tcase_add_loop_test(tc,
 		guest_that_reads_again_what_it_lost_is_spared_while_others_have_cold_memory, 0, 2);
+	tcase_add_test(
+		tc, guest_that_claims_to_lack_memory_gets_what_is_free_and_nobody_is_cut_for_it);
 	tcase_add_test(tc, nobody_gives_active_memory_because_a_guest_says_that_it_lacks_some);
 	suite_add_tcase(suite, tc);
 	return suite_run(suite);
