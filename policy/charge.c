@@ -75,7 +75,12 @@ int charge_see_later(struct memcg *leaf, uint64_t pages)
 	if (!tree_has_room(leaf->tree, 0, pages_sub(pages, leaf->seen)))
 		return -EINVAL;
 	memcg_see_later(leaf, pages);
-	check_events(leaf); /* what is seen may be older than what was drained before it */
+	/*
+	 * What is seen may be older than what was drained before it. A killed one may have no
+	 * reference left that another could be taken beside; see engine_charges().
+	 */
+	if (!leaf->offline)
+		check_events(leaf);
 	return 0;
 }
 

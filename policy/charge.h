@@ -50,8 +50,9 @@ int charge_observed(struct memcg *leaf, uint64_t pages);
 int charge_observed_later(struct memcg *leaf, uint64_t pages);
 
 /*
- * The planner's figure of a leaf that others charge, as memcg_see_later(). -EINVAL: the tree would
- * pass PAGES_UNLIMITED; then it is as it was.
+ * The planner's figure of a leaf that others charge, as memcg_see_later(). Where it is an events
+ * target away from the counter of one that is online, the next drain tells of it. -EINVAL: the tree
+ * would pass PAGES_UNLIMITED; then it is as it was.
  */
 int charge_see_later(struct memcg *leaf, uint64_t pages);
 

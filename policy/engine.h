@@ -201,7 +201,8 @@ struct engine_reason {
 	uint64_t waiting;	      /* of its share, kept back for pace */
 	/*
 	 * It is its agent's, and no target: of a usage of from it is to leave to, where that is
-	 * less, by freeing the difference; else what was asked of it so is over.
+	 * less, by freeing the difference; else so much less is asked of it, of what its agent was
+	 * not told yet. What it was told runs out by itself, within a second.
 	 */
 	bool inside;
 };
