@@ -191,12 +191,12 @@ static bool counts_on(struct engine *e, const struct demand *d, const struct vm 
 static struct vm **asked_list(struct engine *e, const struct engine_reason *why)
 {
 	const struct memcg *root;
+	struct job *j = e->jobs;
 
-	for (struct job *j = e->jobs; why->job && j; j = j->next)
-		if (j->id == why->job)
-			return &j->asked;
+	while (why->job && j && j->id != why->job)
+		j = j->next;
 	if (why->job)
-		return NULL;
+		return j ? &j->asked : NULL;
 	if (why->root == e->tree->root->id)
 		return &e->asked;
 	root = memcg_find(e->tree, why->root);
