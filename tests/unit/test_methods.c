@@ -805,7 +805,7 @@ END_TEST
 
 START_TEST(error_that_is_too_long_ends_at_a_whole_character)
 {
-	char params[1200] = "{\"name\":\"x", *end = params + strlen(params);
+	char params[1200] = "{\"name\":\"", *end = params + strlen(params);
 	struct control_error error;
 
 	for (int i = 0; i < 400; i++, end += 2)
