@@ -344,16 +344,22 @@ static void on_stats(
 static void on_period(
 	struct core *core, struct core_vm *vm, uint64_t now, const struct hv_event *event)
 {
-	vm->rearmed = vm->period_s > 0;
+	vm->rearmed |= vm->lane.call.period_s == 0;
 	if (event->error) {
 		call_failed(core, vm, &vm->period_failing, event,
 			"its balloon statistics cannot be switched on");
 		return;
 	}
+	if (vm->lane.call.period_s == 0) { /* and on again, with what somebody has set */
+		vm->lane.period_s = vm->period_s;
+		vm->lane.want_period = true;
+		return;
+	}
 	core_say(core, CORE_LOG_INFO, vm, "balloon statistics switched on, every %" PRIu64 " s",
 		vm->lane.call.period_s);
 	vm->period_failing = false;
-	vm->period_s = vm->period_set_s = vm->lane.call.period_s;
+	if (vm->period_s != vm->lane.call.period_s) /* else it is still who set it before */
+		vm->period_s = vm->period_set_s = vm->lane.call.period_s;
 	vm->watched = now;
 	vm->readings = 0;
 }

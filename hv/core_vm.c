@@ -423,13 +423,14 @@ static bool period_is_free(const struct core *core, const struct core_vm *vm)
 }
 
 /*
- * On, and moved before, and then no more: a restore may have lost the request that the guest was to
- * answer. Switching them on makes another, once.
+ * On, and moved before, and then no more: a restore may have lost what was to ask the guest. Where
+ * there are such statistics at all they are switched off and on, once.
  */
 static bool to_be_rearmed(const struct core *core, const struct core_vm *vm)
 {
 	return !vm->rearmed && vm->driver && vm->period_s > 0 &&
-	       !core_vm_fresh(core, vm, core->now) && core_vm_watched(core, vm, core->now) &&
+	       !core->config.engine.bounds.silent_gives && !core_vm_fresh(core, vm, core->now) &&
+	       core_vm_watched(core, vm, core->now) &&
 	       !(vm->lane.busy && vm->lane.call.type == HV_PERIOD);
 }
 
@@ -449,8 +450,8 @@ void core_vm_period(struct core *core, struct core_vm *vm)
 	if (!may || !vm->has_info || !vm->balloon || !(again || period_is_free(core, vm)) ||
 		vm->run != HV_RUNNING || config->stats_period_s == 0)
 		return;
-	/* What somebody else has set stays what it is. */
-	vm->lane.period_s = period_is_free(core, vm) ? config->stats_period_s : vm->period_s;
+	/* QEMU takes the period that it has for no news: see on_period(). */
+	vm->lane.period_s = period_is_free(core, vm) ? config->stats_period_s : 0;
 	vm->lane.want_period = true;
 	core_vm_ready(core, vm);
 }

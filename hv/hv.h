@@ -284,7 +284,7 @@ enum hv_call_type {
 	 */
 	HV_INFO,
 	HV_STATS,  /* of a VM: HV_EVENT_STATS */
-	HV_PERIOD, /* switch a VM's statistics on (period_s), live only: HV_EVENT_DONE */
+	HV_PERIOD, /* switch a VM's statistics on (period_s) or off (0), live only: DONE */
 	/*
 	 * Record the ceiling where it is another, then set the target, live only: DONE. -EBUSY: a
 	 * job runs on the VM that takes no target meanwhile; -ESTALE: somebody else has just set
