@@ -155,8 +155,7 @@ size_t core_paused_vms(const struct core *core, const struct hv_uuid **ret_uuids
 size_t core_release(struct core *core, uint64_t root);
 /* Of whom a target is still to be set; who does not answer is not waited for. */
 size_t core_releasing(const struct core *core);
-/* Those that are managed and do not have all back: neither who answers nor who can be told counts.
- */
+/* Those that are managed and do not have all back, whether or not they can be told that now. */
 size_t core_unreleased(const struct core *core);
 
 /*

@@ -40,7 +40,7 @@ struct core_vm *core_vm_by_told_id(const struct core *core, uint64_t id)
 		return vm->told.id == id ? vm : NULL;
 	/* Who has another by now is to be told so. */
 	DL_FOREACH2(core->dirty, vm, dirty_next)
-	if (vm->told.id == id)
+	if (id != 0 && vm->told.id == id)
 		return vm;
 	return NULL;
 }
