@@ -53,6 +53,8 @@ int core_sections(const struct core_config *config, struct core_section **ret_se
 			sections[i] =
 				(struct core_section){ .path = config->groups[i].path, .at = i };
 		qsort(sections, config->nr_groups, sizeof(*sections), by_section);
+		for (size_t i = 0; i < config->nr_groups; i++)
+			sections[sections[i].at].place = i;
 	}
 	*ret_sections = sections;
 	return 0;
@@ -76,6 +78,12 @@ static struct core_section *section_of(const struct core *core, const char *path
 			high = i;
 	}
 	return NULL;
+}
+
+/* That of the configuration's i-th group. */
+static struct core_section *section_at(const struct core *core, size_t i)
+{
+	return &core->sections[core->sections[i].place];
 }
 
 /* The one that stands for the min of all below it: the topmost, but for the pool's own. */
@@ -105,8 +113,7 @@ static void look_what_fits(struct core *core)
 	uint64_t sum = 0;
 
 	for (size_t i = 0; i < config->nr_groups; i++) {
-		const char *path = config->groups[i].path;
-		struct core_section *section = section_of(core, path, strlen(path));
+		struct core_section *section = section_at(core, i);
 		uint64_t min = config->groups[i].knobs.min;
 
 		if (top_of(core, section) != section)
@@ -140,8 +147,7 @@ static void say_min(struct core *core)
 	for (size_t i = 0; i < config->nr_groups && !core->said_groups_min; i++) {
 		const struct core_group_knobs *group = &config->groups[i];
 
-		if (group->knobs.min == 0 ||
-			section_of(core, group->path, strlen(group->path))->fits)
+		if (group->knobs.min == 0 || section_at(core, i)->fits)
 			continue;
 		core->said_groups_min = true;
 		core_say(core, CORE_LOG_ERROR, NULL,

@@ -97,7 +97,8 @@ struct core_group {
 struct core_section {
 	const char *path;
 	size_t at;
-	bool fits; /* its min, or that of the topmost section above it: core_group_review() */
+	size_t place; /* among all, of the configuration's group with this one's number */
+	bool fits;    /* its min, or that of the topmost section above it: core_group_review() */
 };
 
 /* ---- knobs ---- */
