@@ -349,6 +349,7 @@ static bool run(uint64_t nth)
 	backend.submit = host_submit;
 	backend.next = host_next;
 	now = S;
+	is_short = false;
 	steps = nr_heard = 0;
 	client_fd = -1;
 	/* One that failed may have left all paused, as it should. */
@@ -389,6 +390,7 @@ START_TEST(job_that_runs_at_the_end_is_ended_without_a_word)
 	backend.submit = host_submit;
 	backend.next = host_next;
 	now = S;
+	steps = nr_heard = 0;
 	client_fd = -1;
 	open_host();
 	params.config = config;
