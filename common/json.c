@@ -274,7 +274,7 @@ void json_put_bool(struct json_object *object, const char *key, bool value, int 
 void json_put_string(struct json_object *object, const char *key, const char *value, int *error)
 {
 	if (!*error)
-		json_put_value(object, key, json_object_new_string(value), error);
+		json_put_value(object, key, value ? json_object_new_string(value) : NULL, error);
 }
 
 void json_push(struct json_object *array, struct json_object *value, int *error)

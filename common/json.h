@@ -49,8 +49,8 @@ int json_u64(struct json_object *value, uint64_t *ret_value);
 
 /*
  * Writers of members. A failure (no memory) sets *error to -ENOMEM and otherwise does nothing, so
- * that a row of them is checked once; with *error set they do nothing. json_put_value() takes over
- * value whatever happens; NULL is a failure.
+ * that a row of them is checked once; with *error set they do nothing. A value or text that is NULL
+ * is a failure. json_put_value() takes over value whatever happens.
  */
 void json_put_u64(struct json_object *object, const char *key, uint64_t value, int *error);
 void json_put_i64(struct json_object *object, const char *key, int64_t value, int *error);

@@ -54,6 +54,24 @@ bool text_is_utf8(const char *text)
 	return true;
 }
 
+void text_mend(char *text)
+{
+	size_t length = strlen(text);
+	char *end = text;
+	uint32_t c;
+
+	while (length > 0) {
+		size_t n = text_character(text, length, &c);
+
+		memmove(end, text, n);
+		end += n;
+		n = n > 0 ? n : 1;
+		text += n;
+		length -= n;
+	}
+	*end = '\0';
+}
+
 /* Unicode 15's controls (Cc), format characters (Cf), line and paragraph separators, and ends. */
 static bool shows(uint32_t c)
 {

@@ -21,6 +21,9 @@ size_t text_character(const char *text, size_t length, uint32_t *ret_character);
 
 bool text_is_utf8(const char *text);
 
+/* Takes out of the text what is no UTF-8: most often half a character, where a text was cut. */
+void text_mend(char *text);
+
 /* Whether all of it may be shown as it is. */
 bool text_is_printable(const char *text);
 

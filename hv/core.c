@@ -172,6 +172,7 @@ int core_new(
 	if (r < 0)
 		goto fail;
 	set_pool(core);
+	core_group_review(core);
 	core_say_group_warnings(core);
 	*ret_core = core;
 	return 0;
@@ -180,13 +181,20 @@ fail:
 	return r;
 }
 
-/* Where nothing may be asked any more, nothing is that was decided before. */
+/*
+ * Where nothing may be asked any more, nothing is that was decided before, and what runs is ended:
+ * no guest goes on to lose memory to who only observes.
+ */
 static void stop_acting(struct core *core)
 {
 	struct core_vm *vm, *next;
 
-	HASH_ITER (hh, core->vms, vm, next)
+	HASH_ITER (hh, core->vms, vm, next) {
 		core_vm_drop_target(core, vm, -ECANCELED);
+		vm->cancel = vm->told.id != 0;
+		core_vm_dirty(core, vm);
+	}
+	core->ending = true;
 }
 
 static uint64_t not_after(uint64_t at, uint64_t latest)
@@ -213,6 +221,7 @@ int core_set_config(struct core *core, uint64_t now, const struct core_config *c
 	struct core_section *sections;
 	struct core_config copy;
 	struct core_vm *vm, *next;
+	bool acted = core->config.engine.act;
 	int r;
 
 	if (!check(config))
@@ -249,8 +258,9 @@ int core_set_config(struct core *core, uint64_t now, const struct core_config *c
 	core->said_groups_min = false;
 	set_pool(core);
 	hurry(core, now);
-	if (!copy.engine.act)
+	if (acted && !copy.engine.act)
 		stop_acting(core);
+	core->ending &= !copy.engine.act;
 	core_group_review(core);
 	core_say_group_warnings(core);
 	HASH_ITER (hh, core->vms, vm, next)
@@ -307,6 +317,7 @@ void core_slept(struct core *core, uint64_t now)
 		if (vm->gone)
 			continue;
 		core_vm_forget_stats(vm, now);
+		core_vm_drop_target(core, vm, -ECANCELED);
 		vm->life++; /* what is out was asked before */
 		/* Nobody could have answered meanwhile. */
 		if (vm->lane.busy && !vm->lane.late)

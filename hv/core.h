@@ -155,6 +155,8 @@ size_t core_paused_vms(const struct core *core, const struct hv_uuid **ret_uuids
 size_t core_release(struct core *core, uint64_t root);
 /* Of whom a target is still to be set; who does not answer is not waited for. */
 size_t core_releasing(const struct core *core);
+/* Those that are managed and do not have all back, whether or not they can be told that now. */
+size_t core_unreleased(const struct core *core);
 
 /*
  * The id of a VM (name, UUID) or group (path; "/" is the pool). -ENOENT. -EEXIST: several VMs of
@@ -262,7 +264,8 @@ int core_vm_knobs(const struct core *core, uint64_t id, struct core_knobs_view *
 /*
  * Writes into ballast's own element of the VM's metadata; copied. It is not written yet when this
  * returns: *ret_change names it in core_change(). Also while only observing: it is the operator who
- * writes. -ENOENT; -EBUSY: another one is under way; -ENOTCONN; -ETIMEDOUT: the VM does not answer;
+ * writes. -ENOENT: no such VM, or its description is still to be read; -EBUSY: another one is under
+ * way; -EAGAIN: 64 of other VMs are; -ENOTCONN; -ETIMEDOUT: the VM does not answer;
  * -EINVAL with the words in why: what is set does not fit together, or there is no room for it in
  * the pool. -ENOMEM.
  */
@@ -305,9 +308,11 @@ struct engine *core_engine(struct core *core);
 
 /*
  * Asks for pages below root, from the next tick on; *ret_job names it in core_job(). -ENOENT: no
- * such root; -EINVAL: no pages; -EAGAIN: 64 jobs run already.
+ * such root; -EINVAL: no pages; -EAGAIN: 64 jobs run already; -ENOTCONN: the hypervisor is not
+ * connected, or not all is seen again since it was: nothing is decided before.
  */
 int core_reclaim(struct core *core, uint64_t root, uint64_t pages, uint64_t *ret_job);
+/* What came stays. Where nothing is decided now the job has ended when this returns. */
 void core_reclaim_cancel(struct core *core, uint64_t job);
 
 struct core_job {
@@ -325,7 +330,8 @@ int core_job(const struct core *core, uint64_t job, struct core_job *ret_job);
 /* What some hundreds of page faults need: 4 MiB. */
 #define CORE_ROOM_PAGES 1024
 /* For who charges page by page: room below a group whose max refused. One request at a time, which
- * *job names: what it brings may be enough. */
+ * *job names: what it brings may be enough. It is no operator's: neither logged nor told, and
+ * forgotten when it has ended. */
 void core_room(struct core *core, uint64_t group, uint64_t *job);
 
 /* What the engine told since last asked (for notifications), oldest first; at most nr. */

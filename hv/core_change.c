@@ -12,6 +12,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "common/text.h"
+
 static struct core_changed *result_of(struct core *core, uint64_t id)
 {
 	struct core_changed *result = &core->changes[id % CORE_CHANGES];
@@ -28,6 +30,7 @@ static void finish(
 		return;
 	result->state = state;
 	snprintf(result->message, sizeof(result->message), "%s", message ? message : "");
+	text_mend(result->message);
 }
 
 /* The word of the metadata, if that is what is refused. */
@@ -98,9 +101,9 @@ out:
 /* The VM, if it can be changed now. */
 static int find(struct core *core, uint64_t id, struct core_vm **ret_vm)
 {
-	struct core_vm *vm = core_vm_by_id(core, id);
+	struct core_vm *vm = core_vm_by_told_id(core, id);
 
-	if (!vm || vm->gone || !vm->has_info || vm->told.id != id)
+	if (!vm || vm->gone || !vm->has_info)
 		return -ENOENT;
 	if (vm->change_id)
 		return -EBUSY;
@@ -112,22 +115,34 @@ static int find(struct core *core, uint64_t id, struct core_vm **ret_vm)
 	return 0;
 }
 
-/* Its lane has the wish. */
-static uint64_t begin(struct core *core, struct core_vm *vm)
+/* The next that has a place: not that of one that still runs. -EAGAIN: all do. */
+static int next_id(const struct core *core, uint64_t *ret_id)
 {
-	struct core_changed *result;
+	for (uint64_t id = core->next_change + 1; id <= core->next_change + CORE_CHANGES; id++) {
+		const struct core_changed *old = &core->changes[id % CORE_CHANGES];
 
-	vm->change_id = ++core->next_change;
-	result = &core->changes[vm->change_id % CORE_CHANGES];
-	*result = (struct core_changed){ .id = vm->change_id, .state = CORE_CHANGE_RUNNING };
+		if (old->id && old->state == CORE_CHANGE_RUNNING)
+			continue;
+		*ret_id = id;
+		return 0;
+	}
+	return -EAGAIN;
+}
+
+/* Its lane has the wish. */
+static void begin(struct core *core, struct core_vm *vm, uint64_t id)
+{
+	vm->change_id = core->next_change = id;
+	core->changes[id % CORE_CHANGES] =
+		(struct core_changed){ .id = id, .state = CORE_CHANGE_RUNNING };
 	core_vm_ready(core, vm);
-	return vm->change_id;
 }
 
 int core_set_knobs(struct core *core, uint64_t id, const struct hv_knobs_change *change,
 	uint64_t *ret_change, char *why, size_t size)
 {
 	struct core_vm *vm;
+	uint64_t next;
 	int r = find(core, id, &vm);
 
 	if (r < 0)
@@ -135,26 +150,35 @@ int core_set_knobs(struct core *core, uint64_t id, const struct hv_knobs_change 
 	r = check(core, vm, change, why, size);
 	if (r < 0)
 		return r;
+	r = next_id(core, &next);
+	if (r < 0)
+		return r;
 	r = hv_change_copy(change, &vm->change);
 	if (r < 0)
 		return r;
 	vm->lane.change = &vm->change;
-	*ret_change = begin(core, vm);
+	begin(core, vm, next);
+	*ret_change = next;
 	return 0;
 }
 
 int core_attach(struct core *core, uint64_t id, bool persistent, uint64_t *ret_change)
 {
 	struct core_vm *vm;
+	uint64_t next;
 	int r = find(core, id, &vm);
 
 	if (r < 0)
 		return r;
 	if (!core->config.engine.act || !vm->attrs.act)
 		return -EPERM;
+	r = next_id(core, &next);
+	if (r < 0)
+		return r;
 	vm->lane.want_attach = true;
 	vm->lane.persistent = persistent;
-	*ret_change = begin(core, vm);
+	begin(core, vm, next);
+	*ret_change = next;
 	return 0;
 }
 

@@ -14,6 +14,7 @@
 #include <string.h>
 
 #include "common/size.h"
+#include "common/text.h"
 
 /* ---- listings ---- */
 
@@ -26,8 +27,11 @@ static int by_name(const struct core_vm *a, const struct core_vm *b)
 
 static void say_once(struct core *core, bool *said, const char *what, const char *name)
 {
+	char shown[64 * TEXT_GROWTH];
+
 	if (!*said)
-		core_say(core, CORE_LOG_ERROR, NULL, "%s: '%.64s'", what, name);
+		core_say(core, CORE_LOG_ERROR, NULL, "%s: '%s'", what,
+			text_printable(name, shown, sizeof(shown)));
 	*said = true;
 }
 
@@ -58,17 +62,28 @@ static bool take_name(struct core *core, struct core_vm *vm, const char *name)
 	return true;
 }
 
+/* Names are told as they are, in JSON, where they have to be text. NULL: it is one. */
+static const char *bad_name(const char *name)
+{
+	if (strlen(name) > HV_NAME_MAX)
+		return "a VM is left alone because its name is too long";
+	if (!text_is_utf8(name))
+		return "a VM is left alone because its name is no UTF-8";
+	return NULL;
+}
+
 /* One line of a listing; true: the order of names is to be made anew. */
 static bool take_listed(struct core *core, uint64_t now, const struct hv_listed *listed)
 {
+	const char *why;
 	struct core_vm *vm;
 	int r;
 
 	if (listed->state == HV_OFF || !listed->name)
 		return false;
-	if (strlen(listed->name) > HV_NAME_MAX) {
-		say_once(core, &core->said_name, "a VM is left alone because its name is too long",
-			listed->name);
+	why = bad_name(listed->name);
+	if (why) {
+		say_once(core, &core->said_name, why, listed->name);
 		return false;
 	}
 	vm = core_vm_find(core, &listed->uuid);
@@ -252,6 +267,8 @@ static void on_host(struct core *core, uint64_t now, const struct hv_event *even
 	bool look_at_groups;
 
 	core->host.token = 0;
+	if (!core->config.pool_host)
+		return; /* a size was set while it was out */
 	if (event->error || event->type != HV_EVENT_HOST) {
 		reading_failed(core, &core->host, event, what);
 	} else {
@@ -327,15 +344,22 @@ static void on_stats(
 static void on_period(
 	struct core *core, struct core_vm *vm, uint64_t now, const struct hv_event *event)
 {
+	vm->rearmed |= vm->lane.call.period_s == 0;
 	if (event->error) {
 		call_failed(core, vm, &vm->period_failing, event,
 			"its balloon statistics cannot be switched on");
 		return;
 	}
+	if (vm->lane.call.period_s == 0) { /* and on again, with what somebody has set */
+		vm->lane.period_s = vm->period_s;
+		vm->lane.want_period = true;
+		return;
+	}
 	core_say(core, CORE_LOG_INFO, vm, "balloon statistics switched on, every %" PRIu64 " s",
 		vm->lane.call.period_s);
 	vm->period_failing = false;
-	vm->period_s = vm->period_set_s = vm->lane.call.period_s;
+	if (vm->period_s != vm->lane.call.period_s) /* else it is still who set it before */
+		vm->period_s = vm->period_set_s = vm->lane.call.period_s;
 	vm->watched = now;
 	vm->readings = 0;
 }
@@ -577,11 +601,21 @@ static bool take_answer(struct core *core, uint64_t now, const struct hv_event *
 	return true;
 }
 
+/* The VM that an event is about; NULL: none. */
+static const struct core_vm *about(const struct core *core, const struct hv_event *event)
+{
+	for (size_t i = 0; event->token && i < HV_WORKERS; i++)
+		if (core->slots[i].token == event->token)
+			return core->slots[i].vm;
+	return core_vm_find(core, &event->uuid);
+}
+
 void core_event(struct core *core, uint64_t now, const struct hv_event *event)
 {
+	core->now = now;
 	/* What the backend has to say beside its answer. */
 	if (event->message && event->error == 0)
-		core_say(core, CORE_LOG_NOTICE, NULL, "%s", event->message);
+		core_say(core, CORE_LOG_NOTICE, about(core, event), "%s", event->message);
 	if (take_answer(core, now, event))
 		return;
 	switch (event->type) {

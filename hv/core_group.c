@@ -50,70 +50,91 @@ int core_sections(const struct core_config *config, struct core_section **ret_se
 		if (!sections)
 			return -ENOMEM;
 		for (size_t i = 0; i < config->nr_groups; i++)
-			sections[i] = (struct core_section){ config->groups[i].path, i };
+			sections[i] =
+				(struct core_section){ .path = config->groups[i].path, .at = i };
 		qsort(sections, config->nr_groups, sizeof(*sections), by_section);
+		for (size_t i = 0; i < config->nr_groups; i++)
+			sections[sections[i].at].place = i;
 	}
 	*ret_sections = sections;
 	return 0;
 }
 
-/* The group of the configuration that stands for the min of all below it: the topmost. */
-static size_t top_of(const struct core_config *config, size_t i)
+/* The section of path's first length bytes; NULL: there is none. */
+static struct core_section *section_of(const struct core *core, const char *path, size_t length)
 {
-	for (size_t j = 0; j < config->nr_groups; j++)
-		if (strcmp(config->groups[j].path, "/") != 0 &&
-			strlen(config->groups[j].path) < strlen(config->groups[i].path) &&
-			core_path_is_below(config->groups[i].path, config->groups[j].path))
-			i = j;
-	return i;
-}
+	size_t low = 0, high = core->config.nr_groups;
 
-/* All of them together, whichever stand for others: then each fits, and nobody need look at which.
- */
-static bool all_mins_fit(const struct core *core)
-{
-	const struct core_config *config = &core->config;
-	uint64_t sum = 0;
+	while (low < high) {
+		size_t i = low + (high - low) / 2;
+		struct core_section *section = &core->sections[i];
+		int order = strncmp(path, section->path, length);
 
-	for (size_t i = 0; i < config->nr_groups && core->min_most > 0; i++)
-		sum = pages_min(sum + config->groups[i].knobs.min, PAGES_UNLIMITED);
-	return sum <= core->min_most;
-}
-
-/* Whether the min of the topmost group fits beside those that stand before it. */
-static bool min_fits(const struct core *core, size_t top)
-{
-	const struct core_config *config = &core->config;
-	uint64_t sum = 0;
-
-	if (core->min_most == 0)
-		return true;
-	for (size_t i = 0; i <= top; i++) {
-		uint64_t min = config->groups[i].knobs.min;
-
-		if (top_of(config, i) == i && (i == top || sum + min <= core->min_most))
-			sum = pages_min(sum + min, PAGES_UNLIMITED);
+		if (order == 0 && section->path[length] == '\0')
+			return section;
+		if (order > 0)
+			low = i + 1;
+		else
+			high = i;
 	}
-	return sum <= core->min_most;
+	return NULL;
+}
+
+/* That of the configuration's i-th group. */
+static struct core_section *section_at(const struct core *core, size_t i)
+{
+	return &core->sections[core->sections[i].place];
+}
+
+/* The one that stands for the min of all below it: the topmost, but for the pool's own. */
+static struct core_section *top_of(const struct core *core, struct core_section *section)
+{
+	size_t length = 0;
+
+	while (section->path[length]) {
+		struct core_section *above;
+
+		length += 1 + strcspn(section->path + length + 1, "/");
+		above = length > 1 ? section_of(core, section->path, length) : NULL;
+		if (above)
+			return above;
+	}
+	return section;
 }
 
 /*
- * Of the configuration. A set size was checked with it; the host's memory is known only later: a
- * min that does not fit into it beside those before is none, and neither are those below it.
+ * Which min of the topmost fit beside those that stand before them. A set size was checked with
+ * the configuration; the host's memory is known only later: a min that does not fit into it beside
+ * those before is none, and neither are those below it.
  */
-static struct memcg_knobs knobs_of(const struct core *core, const char *path)
+static void look_what_fits(struct core *core)
 {
 	const struct core_config *config = &core->config;
-	const struct core_section wanted = { .path = path }, *section = NULL;
+	uint64_t sum = 0;
+
+	for (size_t i = 0; i < config->nr_groups; i++) {
+		struct core_section *section = section_at(core, i);
+		uint64_t min = config->groups[i].knobs.min;
+
+		if (top_of(core, section) != section)
+			continue;
+		section->fits = core->min_most == 0 || sum + min <= core->min_most;
+		sum += section->fits ? min : 0;
+	}
+	for (size_t i = 0; i < config->nr_groups; i++)
+		core->sections[i].fits = top_of(core, &core->sections[i])->fits;
+}
+
+/* Of the configuration. */
+static struct memcg_knobs knobs_of(const struct core *core, const char *path)
+{
+	const struct core_section *section = section_of(core, path, strlen(path));
 	struct memcg_knobs knobs;
 
-	if (config->nr_groups > 0)
-		section = bsearch(
-			&wanted, core->sections, config->nr_groups, sizeof(wanted), by_section);
 	if (!section)
 		return MEMCG_KNOBS_NONE;
-	knobs = config->groups[section->at].knobs;
-	if (knobs.min > 0 && !all_mins_fit(core) && !min_fits(core, top_of(config, section->at)))
+	knobs = core->config.groups[section->at].knobs;
+	if (!section->fits)
 		knobs.min = 0;
 	return knobs;
 }
@@ -123,17 +144,16 @@ static void say_min(struct core *core)
 	const struct core_config *config = &core->config;
 	char min[SIZE_TEXT], most[SIZE_TEXT];
 
-	if (all_mins_fit(core))
-		return;
 	for (size_t i = 0; i < config->nr_groups && !core->said_groups_min; i++) {
-		if (config->groups[i].knobs.min == 0 || min_fits(core, top_of(config, i)))
+		const struct core_group_knobs *group = &config->groups[i];
+
+		if (group->knobs.min == 0 || section_at(core, i)->fits)
 			continue;
 		core->said_groups_min = true;
 		core_say(core, CORE_LOG_ERROR, NULL,
 			"group %s: min = %s is not used: with those before it it is over the %s "
 			"that the host has for VMs; the same goes for others that do not fit",
-			config->groups[i].path,
-			size_format(core_bytes(config->groups[i].knobs.min), min, sizeof(min)),
+			group->path, size_format(core_bytes(group->knobs.min), min, sizeof(min)),
 			size_format(core_bytes(core->min_most), most, sizeof(most)));
 	}
 }
@@ -167,7 +187,7 @@ static struct core_group *group_new(
 	HASH_ADD(hh_id, core->groups_by_id, id, sizeof(group->id), group);
 	if (!group->hh_id.tbl)
 		goto fail;
-	HASH_SRT(hh, core->groups, by_path);
+	core->sort_groups = true;
 
 	if (parent) {
 		core->next_id++;
@@ -183,10 +203,18 @@ fail:
 	return NULL;
 }
 
+void core_groups_sort(struct core *core)
+{
+	if (core->sort_groups)
+		HASH_SRT(hh, core->groups, by_path);
+	core->sort_groups = false;
+}
+
 void core_group_review(struct core *core)
 {
 	struct core_group *group, *next;
 
+	look_what_fits(core);
 	say_min(core);
 	HASH_ITER (hh, core->groups, group, next) {
 		struct memcg_knobs knobs = knobs_of(core, group->path);

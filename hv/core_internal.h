@@ -97,6 +97,8 @@ struct core_group {
 struct core_section {
 	const char *path;
 	size_t at;
+	size_t place; /* among all, of the configuration's group with this one's number */
+	bool fits;    /* its min, or that of the topmost section above it: core_group_review() */
 };
 
 /* ---- knobs ---- */
@@ -120,6 +122,9 @@ struct core_resolved {
  */
 int core_resolve(const struct core_config *config, const struct hv_info *info, uint64_t min_room,
 	struct core_resolved *ret_resolved);
+
+/* Whose word it is: "metadata", "rule 'web'". Returns buf. */
+const char *core_word_source(const struct core_word *word, char *buf, size_t size);
 
 /* False where bytes stand for "not told" or do not fit. */
 bool core_pages_down(uint64_t bytes, uint64_t *ret_pages);
@@ -154,6 +159,7 @@ struct core_vm {
 	uint64_t over_since; /* actual is over the maximum; 0: it is not */
 	bool said_over;
 	uint64_t period_s, period_set_s; /* set: by us; 0: never */
+	bool rearmed;			 /* since they last moved: see core_vm_period() */
 	char *problem;			 /* said last */
 
 	/* Counted up when statistics that are being read are of before: reboot, resume, outage. */
@@ -162,10 +168,12 @@ struct core_vm {
 	enum hv_job listed_job, told_job; /* by its run state; by its last statistics */
 	bool arriving;			  /* not seen yet: counts in full */
 	uint64_t arrived;
-	bool ran;     /* seen to run, or there before us */
-	bool cancel;  /* the engine has to cancel what runs */
-	bool release; /* the engine has to be told that it gets its ceiling back */
-	bool drop;    /* the engine has to be told that its id is gone, before all else */
+	bool ran;		/* seen to run, or there before us */
+	bool cancel;		/* the engine has to cancel what runs */
+	bool release;		/* the engine has to be told that it gets its ceiling back */
+	uint64_t release_until; /* and so with a new id until then */
+	bool drop;		/* the engine has to be told that its id is gone, before all else */
+	bool ends;    /* its newest target ends what runs: it goes out whatever is said meanwhile */
 	uint64_t job; /* the operator's request that it was last asked for; 0: none */
 
 	/* Its agent, the guest's word; and a target that waits for it. */
@@ -287,6 +295,7 @@ struct core_slotted_job {
 	uint64_t id; /* 0: free */
 	struct core_job job;
 	bool ask, cancel;  /* to be told to the engine */
+	bool internal;	   /* core_room()'s: nobody asks what became of it */
 	uint64_t finished; /* order of finishing */
 };
 
@@ -357,7 +366,9 @@ struct core {
 	bool below_min;
 
 	bool retell_groups; /* of some group */
+	bool sort_groups;   /* some came since they were in the order of their paths */
 	bool changed;	    /* something for the engine */
+	bool ending;	    /* observing has begun, and what runs is still to be ended */
 	bool ticked;
 	uint64_t ticks, last_tick, engine_next;
 	int tick_error;
@@ -401,6 +412,11 @@ void core_agent_not_submitted(struct core *core, const struct hv_call *call);
 int core_vm_add(struct core *core, uint64_t now, const struct hv_listed *listed);
 struct core_vm *core_vm_find(const struct core *core, const struct hv_uuid *uuid);
 struct core_vm *core_vm_by_id(const struct core *core, uint64_t id);
+/*
+ * By the id that the engine knows it by, and that operators were given: one that changes its group
+ * or its process has another id already, or none, until the next tick tells it.
+ */
+struct core_vm *core_vm_by_told_id(const struct core *core, uint64_t id);
 void core_vm_back(
 	struct core *core, struct core_vm *vm, uint64_t now, const struct hv_listed *listed);
 void core_vm_leave(struct core *core, struct core_vm *vm);
@@ -426,6 +442,12 @@ void core_vm_stats(
 void core_vm_forget_stats(struct core_vm *vm, uint64_t now);
 /* Drops a target that was not called; error is told to the engine, 0: nothing is. */
 void core_vm_drop_target(struct core *core, struct core_vm *vm, int error);
+/*
+ * A target that was not called yet and is not to be set any more is dropped with -ECANCELED: of one
+ * that is not managed all but what ends a cut, else what would take memory while a pause or its
+ * state forbid it.
+ */
+void core_vm_drop_forbidden(struct core *core, struct core_vm *vm, uint64_t now);
 /* What the VM costs the host, bytes; UINT64_MAX: not known. */
 uint64_t core_vm_usage(const struct core_vm *vm);
 void core_vm_actual(struct core_vm *vm, uint64_t actual);
@@ -465,8 +487,10 @@ void core_group_free(struct core *core, struct core_group *group);
 struct core_group *core_group_by_id(const struct core *core, uint64_t id);
 /* The sections of a configuration, to be freed; NULL where it has none. -ENOMEM. */
 int core_sections(const struct core_config *config, struct core_section **ret_sections);
-/* The knobs of all groups anew, where the configuration has changed. */
+/* The knobs of all groups anew, where the configuration or what the pool has for them changed. */
 void core_group_review(struct core *core);
+/* Into the order of their paths, before those that came are told, and seen. */
+void core_groups_sort(struct core *core);
 /*
  * What all VMs' and groups' min come to, with pages more or less of a VM in group; and how many
  * pages more there is room for, PAGES_UNLIMITED where the pool is not known.
@@ -493,6 +517,8 @@ struct core_slot *core_slot_find(struct core *core, uint64_t token);
 void core_job_requests(struct core *core, struct core_input *input);
 void core_job_told(struct core *core, int error);
 void core_job_event(struct core *core, const struct engine_event *event);
+/* Told of the end of one that no operator asked for. */
+bool core_job_is_internal(const struct core *core, const struct engine_event *event);
 void core_job_came(struct core *core, uint64_t job, uint64_t pages);
 
 /* core_pause.c */

@@ -24,7 +24,7 @@ static struct core_slotted_job *place(struct core *core)
 
 		if (slot->id == 0)
 			return slot;
-		if (slot->job.state == CORE_JOB_RUNNING)
+		if (slot->job.state == CORE_JOB_RUNNING || slot->cancel)
 			continue;
 		if (!oldest || slot->finished < oldest->finished)
 			oldest = slot;
@@ -37,9 +37,11 @@ static void finish(struct core *core, struct core_slotted_job *slot, enum core_j
 	slot->job.state = state;
 	slot->finished = ++core->nr_finished;
 	slot->ask = slot->cancel = false;
+	if (slot->internal)
+		slot->id = 0;
 }
 
-int core_reclaim(struct core *core, uint64_t root, uint64_t pages, uint64_t *ret_job)
+static int start(struct core *core, uint64_t root, uint64_t pages, bool internal, uint64_t *ret_job)
 {
 	struct core_slotted_job *slot;
 	struct engine_view view;
@@ -48,6 +50,8 @@ int core_reclaim(struct core *core, uint64_t root, uint64_t pages, uint64_t *ret
 		return -EINVAL;
 	if (engine_view(core->engine, root, &view) < 0)
 		return -ENOENT;
+	if (!core->connected || core->blind)
+		return -ENOTCONN;
 	slot = place(core);
 	if (!slot)
 		return -EAGAIN;
@@ -55,10 +59,16 @@ int core_reclaim(struct core *core, uint64_t root, uint64_t pages, uint64_t *ret
 		.id = core->next_job++,
 		.job = { .root = root, .wanted = pages, .state = CORE_JOB_RUNNING },
 		.ask = true,
+		.internal = internal,
 	};
 	core->changed = true;
 	*ret_job = slot->id;
 	return 0;
+}
+
+int core_reclaim(struct core *core, uint64_t root, uint64_t pages, uint64_t *ret_job)
+{
+	return start(core, root, pages, false, ret_job);
 }
 
 void core_reclaim_cancel(struct core *core, uint64_t job)
@@ -71,6 +81,9 @@ void core_reclaim_cancel(struct core *core, uint64_t job)
 		finish(core, slot, CORE_JOB_CANCELLED);
 		return;
 	}
+	/* No tick comes before all is seen again: who waits is told now, the engine then. */
+	if (core->blind)
+		finish(core, slot, CORE_JOB_CANCELLED);
 	slot->cancel = true;
 	core->changed = true;
 }
@@ -94,7 +107,18 @@ void core_room(struct core *core, uint64_t group, uint64_t *job)
 	struct core_job asked;
 
 	if (core_job(core, *job, &asked) < 0 || asked.state != CORE_JOB_RUNNING)
-		core_reclaim(core, group, CORE_ROOM_PAGES, job);
+		start(core, group, CORE_ROOM_PAGES, true, job);
+}
+
+bool core_job_is_internal(const struct core *core, const struct engine_event *event)
+{
+	const struct core_slotted_job *slot;
+
+	if (event->type != ENGINE_EVENT_JOB_DONE && event->type != ENGINE_EVENT_JOB_SHORT &&
+		event->type != ENGINE_EVENT_JOB_CANCELLED)
+		return false;
+	slot = find(core, event->id);
+	return slot && slot->internal;
 }
 
 void core_job_requests(struct core *core, struct core_input *input)

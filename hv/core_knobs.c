@@ -14,6 +14,7 @@
 #include <string.h>
 
 #include "common/size.h"
+#include "common/text.h"
 
 bool core_pages_down(uint64_t bytes, uint64_t *ret_pages)
 {
@@ -54,6 +55,7 @@ __attribute__((format(printf, 2, 3))) static void problem(
 	va_start(args, format);
 	vsnprintf(resolved->problem + used, size - used, format, args);
 	va_end(args);
+	text_mend(resolved->problem);
 }
 
 /* ---- names ---- */
@@ -99,45 +101,13 @@ bool core_path_is_below(const char *path, const char *above)
 	return !strncmp(path, above, length) && (path[length] == '\0' || path[length] == '/');
 }
 
-/*
- * A path in its one form: one slash before each part, none at the end. False: no path, or too long
- * or too deep for a VM below it.
- */
-static bool normalize_group(const char *path, char *ret_path)
-{
-	size_t length = 0, depth = 0;
-
-	if (*path != '/')
-		return false;
-	while (*path) {
-		size_t part;
-
-		path += strspn(path, "/");
-		part = strcspn(path, "/");
-		if (part == 0)
-			break;
-		if ((part == 1 && path[0] == '.') || (part == 2 && !memcmp(path, "..", 2)))
-			return false;
-		if (++depth >= MEMCG_MAX_DEPTH || length + 1 + part > HV_GROUP_MAX)
-			return false;
-		ret_path[length++] = '/';
-		memcpy(ret_path + length, path, part);
-		length += part;
-		path += part;
-	}
-	if (length == 0)
-		ret_path[length++] = '/';
-	ret_path[length] = '\0';
-	return true;
-}
-
 /* The group that rules see: what metadata says, else the partition. */
 static const char *group_without_rules(const struct hv_info *info, char *buf)
 {
 	if (info->metadata.has_group && info->metadata.group &&
-		normalize_group(info->metadata.group, buf))
+		!hv_group_path(info->metadata.group, buf))
 		return buf;
-	if (info->partition && normalize_group(info->partition, buf))
+	if (info->partition && !hv_group_path(info->partition, buf))
 		return buf;
 	return "/";
 }
@@ -313,8 +283,7 @@ static void collect(const struct sources *s, enum core_knob knob, struct core_kn
 		add_hard_limit(s, said);
 }
 
-/* "metadata", "rule 'web'" */
-static const char *source_text(const struct core_word *word, char *buf, size_t size)
+const char *core_word_source(const struct core_word *word, char *buf, size_t size)
 {
 	if (word->rule)
 		snprintf(buf, size, "rule '%s'", word->rule);
@@ -323,7 +292,7 @@ static const char *source_text(const struct core_word *word, char *buf, size_t s
 	return buf;
 }
 
-#define SOURCE(word) source_text(word, (char[80]){ 0 }, 80)
+#define SOURCE(word) core_word_source(word, (char[80]){ 0 }, 80)
 #define SIZE(bytes)  size_format(bytes, (char[SIZE_TEXT]){ 0 }, SIZE_TEXT)
 
 /* ---- who counts ---- */
@@ -376,16 +345,13 @@ static void resolve_max(struct core_resolved *resolved)
 static void resolve_group(struct core_resolved *resolved)
 {
 	struct core_knob_said *said = &resolved->said[CORE_GROUP];
-	char group[HV_GROUP_MAX + 1];
 
 	strcpy(resolved->group, "/");
 	for (;; said->counts++) {
 		struct core_word *word = &said->words[said->counts];
 
-		if (normalize_group(word->group, group)) {
-			strcpy(resolved->group, group);
+		if (!hv_group_path(word->group, resolved->group))
 			return;
-		}
 		word->refused = "it is no path like /prod/web";
 		problem(resolved,
 			"group '%.100s' is no path like /prod/web of at most %d parts: %s is used",

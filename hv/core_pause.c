@@ -135,6 +135,7 @@ size_t core_release(struct core *core, uint64_t root)
 			!(group && core_path_is_below(vm->told.group->path, group->path)))
 			continue;
 		vm->release = true;
+		vm->release_until = core->now + core->config.engine.release_us;
 		core_vm_dirty(core, vm);
 		core_say_as(core, CORE_LOG_NOTICE, vm, NULL, engine_reason_name(ENGINE_RELEASE),
 			"released: it gets its ceiling back, and is not asked for a while");
@@ -143,17 +144,35 @@ size_t core_release(struct core *core, uint64_t root)
 	return nr;
 }
 
+/* What the engine has decided, or is to decide, is not told to it yet. */
+static bool is_releasing(const struct core_vm *vm)
+{
+	const struct lane *lane = &vm->lane;
+
+	return vm->release || lane->want_target || (lane->busy && lane->call.type == HV_TARGET);
+}
+
 size_t core_releasing(const struct core *core)
 {
 	const struct core_vm *vm;
 	size_t nr = 0;
 
-	for (vm = core->vms; vm; vm = vm->hh.next) {
-		bool setting =
-			vm->lane.want_target || (vm->lane.busy && vm->lane.call.type == HV_TARGET);
+	for (vm = core->vms; vm; vm = vm->hh.next)
+		nr += !vm->gone && !vm->lane.late && is_releasing(vm);
+	return nr;
+}
 
-		if (!vm->gone && !vm->lane.late && (vm->release || setting))
-			nr++;
+size_t core_unreleased(const struct core *core)
+{
+	const struct core_vm *vm;
+	size_t nr = 0;
+
+	for (vm = core->vms; vm; vm = vm->hh.next) {
+		struct engine_view view;
+
+		if (vm->gone || !vm->attrs.act || engine_view(core->engine, vm->told.id, &view) < 0)
+			continue;
+		nr += view.capped || is_releasing(vm);
 	}
 	return nr;
 }

@@ -11,6 +11,7 @@
 #include <string.h>
 
 #include "common/size.h"
+#include "common/text.h"
 
 /* Groups whose warnings are said one by one. */
 #define GROUP_WARNINGS_MAX 16
@@ -25,23 +26,13 @@ __attribute__((format(printf, 2, 3))) static void warn(
 	if (view->nr_warnings == CORE_WARNINGS_MAX)
 		return;
 	va_start(args, format);
-	vsnprintf(view->warnings[view->nr_warnings++], sizeof(view->warnings[0]), format, args);
+	vsnprintf(view->warnings[view->nr_warnings], sizeof(view->warnings[0]), format, args);
 	va_end(args);
+	text_mend(view->warnings[view->nr_warnings++]);
 }
 
-/* "metadata", "rule 'web'" */
-static const char *from(const struct core_knob_said *said, char *buf, size_t size)
-{
-	const struct core_word *word = &said->words[said->counts];
-
-	if (word->rule)
-		snprintf(buf, size, "rule '%s'", word->rule);
-	else
-		snprintf(buf, size, "%s", core_source_name(word->source));
-	return buf;
-}
-
-#define FROM(knob) from(&view->knobs[knob], (char[80]){ 0 }, 80)
+#define FROM(knob)                                                                                 \
+	core_word_source(&view->knobs[knob].words[view->knobs[knob].counts], (char[80]){ 0 }, 80)
 
 static void warn_of_knobs(const struct memcg_knobs *knobs, struct core_knobs_view *view)
 {
@@ -117,9 +108,9 @@ static int fill(const struct core *core, const struct core_vm *vm, uint64_t floo
 
 int core_vm_knobs(const struct core *core, uint64_t id, struct core_knobs_view *ret_view)
 {
-	const struct core_vm *vm = core_vm_by_id(core, id);
+	const struct core_vm *vm = core_vm_by_told_id(core, id);
 
-	if (!vm || vm->told.id != id || vm->gone || !vm->has_info)
+	if (!vm || vm->gone || !vm->has_info)
 		return -ENOENT;
 	return fill(core, vm, floor_of(core, vm), ret_view) < 0 ? -ENOENT : 0;
 }

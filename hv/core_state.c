@@ -247,6 +247,7 @@ void core_vm_assess(struct core *core, struct core_vm *vm, uint64_t now)
 			"no balloon statistics came for a minute after its start: it is taken as "
 			"it is");
 	}
+	core_vm_drop_forbidden(core, vm, now);
 	if (!is_told(core, vm, now))
 		core_vm_dirty(core, vm);
 }

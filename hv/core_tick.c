@@ -165,6 +165,10 @@ static int bring_vm(struct core *core, struct core_vm *vm, struct core_input *in
 	if (r < 0)
 		return r;
 	change.id = vm->telling = vm->id;
+	r = add_change(input, &change);
+	if (r < 0 || core->now >= vm->release_until)
+		return r;
+	change.type = ENGINE_VM_RELEASE; /* of its id before, which has gone with it */
 	return add_change(input, &change);
 }
 
@@ -206,8 +210,8 @@ static int tell_vm(struct core *core, struct core_vm *vm, struct core_input *inp
 	if (r < 0 || vm->gone || !vm->has_info)
 		return r;
 	/* It would count in full until it is looked at, which is at once: nobody pays for that. */
-	if (!vm->told.id && !vm->looked)
-		return 0;
+	if (is_new && !vm->looked)
+		return r;
 	r = is_new ? bring_vm(core, vm, input) : change_vm(core, vm, input);
 	if (r < 0)
 		return r;
@@ -461,8 +465,11 @@ static void take_event(struct core *core, const struct engine_event *event)
 {
 	struct core_vm *vm;
 
-	keep_event(core, event);
-	core_say_event(core, event);
+	/* Room for page faults is asked for many times a second: that is no news. */
+	if (!core_job_is_internal(core, event)) {
+		keep_event(core, event);
+		core_say_event(core, event);
+	}
 	core_job_event(core, event);
 	if (event->type != ENGINE_EVENT_ASK_CAME && event->type != ENGINE_EVENT_ASK_FAILED)
 		return;
@@ -471,18 +478,31 @@ static void take_event(struct core *core, const struct engine_event *event)
 		core_job_came(core, vm->job, (uint64_t)event->b);
 }
 
+/*
+ * The last gate: the engine knows what may be done too. What runs is ended where a VM is no longer
+ * managed, and once where observing begins; where nothing was ever told there is nothing to end.
+ */
+static bool may_be_told(
+	const struct core *core, const struct core_vm *vm, const struct engine_action *action)
+{
+	const struct lane *lane = &vm->lane;
+	bool told = lane->applied_seq > 0 || (lane->busy && lane->call.type == HV_TARGET);
+
+	if (core->config.engine.act && vm->attrs.act)
+		return true;
+	return action->reason.type == ENGINE_CANCEL && told &&
+	       (core->config.engine.act || core->ending);
+}
+
 static void take_action(struct core *core, const struct engine_action *action)
 {
 	struct core_vm *vm = core_vm_by_id(core, action->id);
 
-	/* Not where nothing may be done: the engine knows that, and this is the last gate. */
-	if (!vm || vm->gone || !core->config.engine.act)
-		return;
-	/* What runs on a VM that is no longer managed is still ended. */
-	if (!vm->attrs.act && action->reason.type != ENGINE_CANCEL)
+	if (!vm || vm->gone || !may_be_told(core, vm, action))
 		return;
 	core_say_action(core, vm, action);
 	vm->job = action->reason.job;
+	vm->ends = action->reason.type == ENGINE_CANCEL;
 	if (action->reason.inside) {
 		core_agent_inside(core, vm, action);
 		return;
@@ -525,6 +545,7 @@ int core_tick(struct core *core, uint64_t now)
 	core->last_tick = now;
 	if (!core->settled)
 		core->settled = all_seen(core, now);
+	core_groups_sort(core);
 	r = build(core, in);
 	if (r < 0) {
 		struct core_group *group, *next;
@@ -561,5 +582,6 @@ int core_tick(struct core *core, uint64_t now)
 		take_event(core, &output.events[i]);
 	for (size_t i = 0; i < output.nr_actions; i++)
 		take_action(core, &output.actions[i]);
+	core->ending &= r == -ENOMEM;
 	return r == -ENOMEM ? r : 0;
 }

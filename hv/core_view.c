@@ -45,12 +45,12 @@ int core_find(const struct core *core, const char *what, uint64_t *ret_id)
 
 const char *core_name(const struct core *core, uint64_t id)
 {
-	struct core_vm *vm = core_vm_by_id(core, id);
 	struct core_group *group = core_group_by_id(core, id);
+	struct core_vm *vm = group ? NULL : core_vm_by_told_id(core, id);
 
-	if (vm)
-		return vm->name;
-	return group ? group->path : NULL;
+	if (group)
+		return group->path;
+	return vm ? vm->name : NULL;
 }
 
 /* What begins with the text is meant where nothing is spelled like it. */
@@ -125,9 +125,9 @@ void core_for_each_vm(
 
 int core_vm(const struct core *core, uint64_t id, struct core_vm_view *ret_vm)
 {
-	const struct core_vm *vm = core_vm_by_id(core, id);
+	const struct core_vm *vm = core_vm_by_told_id(core, id);
 
-	return vm && vm->told.id == id && view_vm(core, vm, ret_vm) ? 0 : -ENOENT;
+	return vm && view_vm(core, vm, ret_vm) ? 0 : -ENOENT;
 }
 
 void core_for_each_group(const struct core *core,

@@ -32,6 +32,19 @@ struct core_vm *core_vm_by_id(const struct core *core, uint64_t id)
 	return vm;
 }
 
+struct core_vm *core_vm_by_told_id(const struct core *core, uint64_t id)
+{
+	struct core_vm *vm = core_vm_by_id(core, id);
+
+	if (vm)
+		return vm->told.id == id ? vm : NULL;
+	/* Who has another by now is to be told so. */
+	DL_FOREACH2(core->dirty, vm, dirty_next)
+	if (id != 0 && vm->told.id == id)
+		return vm;
+	return NULL;
+}
+
 int core_vm_set_id(struct core *core, struct core_vm *vm, uint64_t id)
 {
 	if (vm->id)
@@ -57,7 +70,7 @@ static void start_life(struct core *core, struct core_vm *vm, uint64_t now, enum
 	vm->arriving = core->listed || run == HV_STARTING;
 	vm->ran = run == HV_RUNNING || (run == HV_PAUSED && !core->listed);
 	vm->arrived = now;
-	vm->driver = false;
+	vm->driver = vm->rearmed = false;
 	vm->period_set_s = 0;
 	core_vm_forget_stats(vm, now);
 
@@ -102,7 +115,7 @@ fail:
 void core_vm_back(
 	struct core *core, struct core_vm *vm, uint64_t now, const struct hv_listed *listed)
 {
-	vm->gone = false;
+	vm->gone = vm->looked = false;
 	vm->listed_job = listed->job;
 	start_life(core, vm, now, listed->state);
 }
@@ -155,7 +168,7 @@ static void end_life(struct core *core, struct core_vm *vm)
 	vm->started = vm->throttled_from = vm->throttled_at = 0;
 	vm->kinds = 0;
 	vm->beside = 0;
-	vm->nr_stats = vm->job = 0;
+	vm->nr_stats = vm->job = vm->release_until = 0;
 	vm->actual_high = vm->stats_actual = 0;
 	vm->usage_low = vm->stats_usage = UINT64_MAX;
 	vm->again = false;
@@ -318,6 +331,24 @@ void core_vm_drop_target(struct core *core, struct core_vm *vm, int error)
 	core_vm_dirty(core, vm);
 }
 
+/* Whether what waits would take memory. Of an unknown actual nothing else can be said. */
+static bool cut_waits(const struct core_vm *vm)
+{
+	return vm->held.active ||
+	       (vm->lane.want_target && (!vm->actual_known || vm->lane.target < vm->actual));
+}
+
+void core_vm_drop_forbidden(struct core *core, struct core_vm *vm, uint64_t now)
+{
+	if (!vm->lane.want_target && !vm->held.active)
+		return;
+	if (!vm->attrs.act ? !vm->ends
+			   : cut_waits(vm) &&
+				     (vm->attrs.paused ||
+					     !engine_vm_state_gives(core_vm_state(core, vm, now))))
+		core_vm_drop_target(core, vm, -ECANCELED);
+}
+
 void core_vm_forget_stats(struct core_vm *vm, uint64_t now)
 {
 	vm->base = vm->moved = false;
@@ -391,19 +422,36 @@ static bool period_is_free(const struct core *core, const struct core_vm *vm)
 	       (vm->period_s == vm->period_set_s && vm->period_s != core->config.stats_period_s);
 }
 
-/* Statistics that are off are switched on, where that is ours to do: else no more. */
+/*
+ * On, and moved before, and then no more: a restore may have lost what was to ask the guest. Where
+ * there are such statistics at all they are switched off and on, once.
+ */
+static bool to_be_rearmed(const struct core *core, const struct core_vm *vm)
+{
+	return !vm->rearmed && vm->driver && vm->period_s > 0 &&
+	       !core->config.engine.bounds.silent_gives && !core_vm_fresh(core, vm, core->now) &&
+	       core_vm_watched(core, vm, core->now) &&
+	       !(vm->lane.busy && vm->lane.call.type == HV_PERIOD);
+}
+
+/*
+ * Statistics that are off, or stand still, are switched on, where that is ours to do: else no
+ * more.
+ */
 void core_vm_period(struct core *core, struct core_vm *vm)
 {
 	const struct core_config *config = &core->config;
+	bool again = to_be_rearmed(core, vm);
 	bool act = config->engine.act && vm->attrs.act;
 	bool may = act || (config->observe_stats && vm->manage != HV_MANAGE_NO);
 
 	vm->lane.act = act; /* told with the next description */
 	vm->lane.want_period = false;
-	if (!may || !vm->has_info || !vm->balloon || !period_is_free(core, vm) ||
+	if (!may || !vm->has_info || !vm->balloon || !(again || period_is_free(core, vm)) ||
 		vm->run != HV_RUNNING || config->stats_period_s == 0)
 		return;
-	vm->lane.period_s = config->stats_period_s;
+	/* QEMU takes the period that it has for no news: see on_period(). */
+	vm->lane.period_s = period_is_free(core, vm) ? config->stats_period_s : 0;
 	vm->lane.want_period = true;
 	core_vm_ready(core, vm);
 }
@@ -621,6 +669,9 @@ void core_vm_review(struct core *core, struct core_vm *vm, uint64_t now)
 	/* What ballast itself has changed since is known better than from the description. */
 	said.stats_period_s = vm->period_s;
 	said.ceiling = core_bytes(vm->attrs.ceiling);
+	/* The ceiling is recorded by a call that is out, or may be by now. */
+	if (vm->lane.busy && vm->lane.call.type == HV_TARGET)
+		said.ceiling = vm->lane.call.ceiling;
 	vm->info_again |= take_info(core, vm, now, &said) == -ENOMEM;
 }
 
@@ -666,7 +717,7 @@ void core_vm_stats(
 	if (moved) {
 		vm->moved = vm->driver = true;
 		vm->moved_at = now;
-		vm->arriving = false;
+		vm->arriving = vm->rearmed = false;
 	}
 	/*
 	 * Made since the last reading. The same figures are the same statistics, whatever the
@@ -743,6 +794,8 @@ void core_vm_due(struct core *core, struct core_vm *vm, uint64_t now)
 	/* One that comes in by migration is not called: it could take very long. */
 	if (vm->has_info && vm->balloon && vm->ran)
 		vm->lane.want_stats = true;
+	if (to_be_rearmed(core, vm))
+		core_vm_period(core, vm);
 	core_vm_ready(core, vm);
 	if (vm->again)
 		core_vm_dirty(core, vm);

@@ -8,6 +8,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "common/text.h"
+#include "policy/memcg.h"
+
 static const char hex[] = "0123456789abcdef";
 
 /* A dash stands before the bytes 4, 6, 8 and 10. */
@@ -65,6 +68,59 @@ int hv_uuid_parse(const char *text, struct hv_uuid *ret_uuid)
 bool hv_uuid_equal(const struct hv_uuid *a, const struct hv_uuid *b)
 {
 	return !memcmp(a->bytes, b->bytes, sizeof(a->bytes));
+}
+
+const char *hv_group_path(const char *path, char *ret_path)
+{
+	char normal[HV_GROUP_MAX + 1];
+	size_t length = 0, depth = 0;
+
+	if (*path != '/')
+		return "does not begin with /";
+	if (!text_is_utf8(path))
+		return "has bytes that are no UTF-8";
+	while (*path) {
+		size_t part;
+
+		path += strspn(path, "/");
+		part = strcspn(path, "/");
+		if (part == 0)
+			break;
+		if ((part == 1 && path[0] == '.') || (part == 2 && !memcmp(path, "..", 2)))
+			return "has a part . or ..";
+		if (length + 1 + part > HV_GROUP_MAX)
+			return "is too long";
+		if (++depth >= MEMCG_MAX_DEPTH)
+			return "has too many parts";
+		normal[length++] = '/';
+		memcpy(normal + length, path, part);
+		length += part;
+		path += part;
+	}
+	if (length == 0)
+		normal[length++] = '/';
+	memcpy(ret_path, normal, length);
+	ret_path[length] = '\0';
+	return NULL;
+}
+
+static const char *const manage_names[] = {
+	[HV_MANAGE_NO] = "no", [HV_MANAGE_OBSERVE] = "observe", [HV_MANAGE_ACT] = "act"
+};
+
+const char *hv_manage_name(enum hv_manage manage)
+{
+	return manage_names[manage];
+}
+
+int hv_manage_parse(const char *text, enum hv_manage *ret_manage)
+{
+	for (unsigned int i = 0; i < sizeof(manage_names) / sizeof(manage_names[0]); i++)
+		if (!strcmp(text, manage_names[i])) {
+			*ret_manage = (enum hv_manage)i;
+			return 0;
+		}
+	return -EINVAL;
 }
 
 static const char *const way_names[] = {

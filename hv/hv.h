@@ -54,6 +54,13 @@ bool hv_uuid_equal(const struct hv_uuid *a, const struct hv_uuid *b);
 #define HV_NAME_MAX  255
 #define HV_GROUP_MAX 1023
 
+/*
+ * The path of a group in its one form: one slash before each part, none at the end; "/" is the
+ * pool. ret_path has HV_GROUP_MAX + 1 bytes. NULL; or what is wrong with it, in words behind its
+ * name, as "has a part . or ..": no path, no text, or too long or too deep for a VM below it.
+ */
+const char *hv_group_path(const char *path, char *ret_path);
+
 /* No limit, and not told, for figures in bytes. */
 #define HV_UNLIMITED UINT64_MAX
 
@@ -102,6 +109,13 @@ enum hv_way {
 const char *hv_way_name(enum hv_way way);
 int hv_way_parse(const char *text, enum hv_way *ret_way);
 
+/* What ballast does to a VM: the least of what its groups, its own settings and the mode say. */
+enum hv_manage { HV_MANAGE_NO, HV_MANAGE_OBSERVE, HV_MANAGE_ACT };
+
+/* "no", "observe", "act"; -EINVAL: none of them. */
+const char *hv_manage_name(enum hv_manage manage);
+int hv_manage_parse(const char *text, enum hv_manage *ret_manage);
+
 /* What a VM is listed with. */
 struct hv_listed {
 	struct hv_uuid uuid;
@@ -116,7 +130,7 @@ struct hv_knobs {
 		has_agent;
 	uint64_t soft_limit, min, low, max; /* bytes; HV_UNLIMITED: said to be none */
 	bool guest_swap;
-	enum hv_manage { HV_MANAGE_NO, HV_MANAGE_OBSERVE, HV_MANAGE_ACT } manage;
+	enum hv_manage manage;
 	char *group; /* "/prod/web" */
 	enum hv_way agent;
 };
@@ -271,7 +285,7 @@ enum hv_call_type {
 	 */
 	HV_INFO,
 	HV_STATS,  /* of a VM: HV_EVENT_STATS */
-	HV_PERIOD, /* switch a VM's statistics on (period_s), live only: HV_EVENT_DONE */
+	HV_PERIOD, /* switch a VM's statistics on (period_s) or off (0), live only: DONE */
 	/*
 	 * Record the ceiling where it is another, then set the target, live only: DONE. -EBUSY: a
 	 * job runs on the VM that takes no target meanwhile; -ESTALE: somebody else has just set
@@ -347,7 +361,10 @@ enum hv_event_type {
 	HV_EVENT_PROCESS,
 	HV_EVENT_HOST,
 	HV_EVENT_DONE,
-	/* By themselves, without token. A VM's events may be lost: a listing finds what they told.
+	/*
+	 * By themselves, without token. A VM's events may be lost: a listing finds what they told,
+	 * but for a reboot, of which nothing else tells: then the VM is taken as it was until its
+	 * statistics show the balloon that it has now.
 	 */
 	/* Started, stopped, paused, defined, renamed, metadata: look at it anew; at all VMs, where
 	 * the UUID is all zeros: events were lost. */

@@ -11,6 +11,7 @@
 #include <string.h>
 
 #include "common/size.h"
+#include "common/text.h"
 
 /* The most of an operator's text that is quoted in a problem. */
 #define QUOTE_MAX 64
@@ -18,8 +19,6 @@
 #define PROBLEM_MAX 2048
 /* The most that is said of one bad size. */
 #define SIZE_PROBLEM_MAX 256
-
-static const char *const manage_words[] = { "no", "observe", "act" };
 
 void knobs_complain(struct hv_info *info, const char *fmt, ...)
 {
@@ -34,6 +33,7 @@ void knobs_complain(struct hv_info *info, const char *fmt, ...)
 	va_end(args);
 	if (r < 0)
 		return;
+	text_mend(what);
 	for (char *c = what; *c; c++)
 		if ((unsigned char)*c < ' ' || *c == 0x7f)
 			*c = '?';
@@ -87,42 +87,25 @@ static void take_size(struct hv_info *info, const char *where, const char *name,
 static int take_group(struct hv_info *info, const char *where, const char *value)
 {
 	struct hv_knobs *knobs = &info->metadata;
-	const char *part = value;
-	size_t length = strlen(value);
+	char path[HV_GROUP_MAX + 1];
+	const char *why = hv_group_path(value, path);
 
-	if (length > HV_GROUP_MAX) {
-		refuse(info, where, "group", value, "too long");
+	if (why) {
+		refuse(info, where, "group", value, why);
 		return 0;
-	}
-	if (value[0] != '/') {
-		refuse(info, where, "group", value, "a path that begins with / is needed");
-		return 0;
-	}
-	while (*part && length > 1) {
-		size_t n = strcspn(++part, "/");
-
-		if (n == 0 || (n == 1 && part[0] == '.') || (n == 2 && !strncmp(part, "..", 2))) {
-			refuse(info, where, "group", value,
-				"a path without empty, . and .. parts is needed");
-			return 0;
-		}
-		part += n;
 	}
 	free(knobs->group);
-	knobs->group = strdup(value);
+	knobs->group = strdup(path);
 	knobs->has_group = knobs->group;
 	return knobs->group ? 0 : -ENOMEM;
 }
 
 static void take_manage(struct hv_info *info, const char *where, const char *value)
 {
-	for (unsigned int i = 0; i < sizeof(manage_words) / sizeof(manage_words[0]); i++)
-		if (!strcmp(value, manage_words[i])) {
-			info->metadata.manage = (enum hv_manage)i;
-			info->metadata.has_manage = true;
-			return;
-		}
-	refuse(info, where, "manage", value, "it is no, observe or act");
+	if (hv_manage_parse(value, &info->metadata.manage) < 0)
+		refuse(info, where, "manage", value, "it is no, observe or act");
+	else
+		info->metadata.has_manage = true;
 }
 
 static void take_guest_swap(struct hv_info *info, const char *where, const char *value)
@@ -212,8 +195,7 @@ int knobs_write(const struct hv_knobs_change *change, knobs_write_fn *write, voi
 	write_size(&w, "low", HV_KNOB_LOW, k->has_low, k->low);
 	write_size(&w, "max", HV_KNOB_MAX, k->has_max, k->max);
 	write_text(&w, "group", HV_KNOB_GROUP, k->has_group, k->group);
-	write_text(&w, "manage", HV_KNOB_MANAGE, k->has_manage,
-		manage_words[k->has_manage ? k->manage : 0]);
+	write_text(&w, "manage", HV_KNOB_MANAGE, k->has_manage, hv_manage_name(k->manage));
 	write_text(&w, "guest-swap", HV_KNOB_GUEST_SWAP, k->has_guest_swap,
 		k->guest_swap ? "yes" : "no");
 	write_text(&w, "agent", HV_KNOB_AGENT, k->has_agent, hv_way_name(k->agent));

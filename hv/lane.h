@@ -53,9 +53,9 @@ void lane_undo(struct lane *lane);
  */
 bool lane_done(struct lane *lane, uint64_t token, int error, uint64_t *ret_seq);
 
-/* True once, when the call passed its deadline. */
 /* When the call that is out is late; UINT64_MAX: never, for none is, or it is, or not the VM's. */
 uint64_t lane_deadline(const struct lane *lane, uint64_t deadline_us);
+/* True once, when the call passed its deadline. */
 bool lane_check(struct lane *lane, uint64_t now, uint64_t deadline_us);
 
 #endif

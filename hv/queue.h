@@ -24,7 +24,7 @@ struct hv_item {
 	bool spontaneous;
 };
 
-/* More pending events than a thousand VMs make in a second; some 0.5 MiB at most. */
+/* More pending events than a thousand VMs make in a second; some 4 MiB at most. */
 #define HV_QUEUE_MAX 4096
 
 struct hv_queue {

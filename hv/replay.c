@@ -17,8 +17,8 @@
 #include "common/text.h"
 #include "hv/record_fields.h"
 
-/* Far more than the busiest tick writes (some 300 bytes a VM), far less than memory. */
-#define LINE_MAX_BYTES (UINT64_C(16) << 20)
+/* 2 KiB for each VM that there may be: the first tick writes some 700 bytes, the busiest 1,500. */
+#define LINE_MAX_BYTES (UINT64_C(128) << 20)
 /* Linux's errors are below. */
 #define ERRNO_MAX 4095
 #define TIME_TEXT 32
@@ -89,10 +89,10 @@ static int read_line(struct replay *replay)
 
 	replay->length = 0;
 	replay->ended = false;
-	while ((c = getc(replay->stream)) != EOF && c != '\n') {
+	while ((c = getc_unlocked(replay->stream)) != EOF && c != '\n') {
 		if (replay->length == LINE_MAX_BYTES) {
 			replay->line_nr++;
-			return bad(replay, "the line is longer than 16 MiB");
+			return bad(replay, "the line is longer than 128 MiB");
 		}
 		if (replay->length == replay->room) {
 			size_t room = replay->room ? replay->room * 2 : BUFSIZ;

@@ -74,6 +74,11 @@ const struct state_row *engine_state_row(enum engine_vm_state state)
 	return &states[state];
 }
 
+bool engine_vm_state_gives(enum engine_vm_state state)
+{
+	return engine_state_row(state)->gives;
+}
+
 const char *engine_vm_state_name(enum engine_vm_state state)
 {
 	return engine_state_row(state)->name;

@@ -82,6 +82,8 @@ enum engine_vm_state {
 };
 
 const char *engine_vm_state_name(enum engine_vm_state state);
+/* Whether a VM in that state may be asked for memory at all. */
+bool engine_vm_state_gives(enum engine_vm_state state);
 
 struct engine_vm_attrs {
 	uint64_t maximum; /* pages */

@@ -122,27 +122,16 @@ static void complain_key(struct loader *loader, unsigned int line, const char *k
 
 /* ---- groups ---- */
 
-/* What is wrong with a group's path, in words; NULL: nothing. */
-static const char *bad_path(const char *path)
+/* What is wrong with a section's group, in words; NULL: nothing, and *ret_path is its one form. */
+static const char *bad_path(const char *path, char *ret_path)
 {
-	const char *part = path;
+	const char *why = hv_group_path(path, ret_path);
 
 	if (!text_is_printable(path))
 		return "has characters that are not printable";
-	if (path[0] != '/')
-		return "does not begin with /";
-	if (path[1] == '\0')
+	if (!why && !strcmp(ret_path, "/"))
 		return "is the pool itself, which has its section [pool]";
-	while (*part == '/') {
-		size_t length = strcspn(part + 1, "/");
-
-		if (length == 0)
-			return "has an empty part";
-		if (part[1] == '.' && (length == 1 || (length == 2 && part[2] == '.')))
-			return "has a part . or ..";
-		part += length + 1;
-	}
-	return NULL;
+	return why;
 }
 
 /* Arrays grow where their length is 0 or a power of two, to twice that. */
@@ -207,17 +196,18 @@ static int add_group(struct loader *loader, const char *path, size_t *ret_index)
 	return 0;
 }
 
-static void open_group(struct loader *loader, unsigned int line, const char *path)
+static void open_group(struct loader *loader, unsigned int line, const char *name)
 {
 	struct core_config *core = &loader->config->core;
-	const char *why = bad_path(path);
+	char path[HV_GROUP_MAX + 1];
+	const char *why = bad_path(name, path);
 	struct group_at *entry;
 	size_t i;
 
 	loader->kind = UNKNOWN_SECTION;
 	if (why) {
 		config_errors_add(
-			&loader->errors, loader->file, line, "the group's path '%s' %s", path, why);
+			&loader->errors, loader->file, line, "the group's path '%s' %s", name, why);
 		return;
 	}
 	HASH_FIND_STR(loader->by_path, path, entry);

@@ -74,22 +74,12 @@ static void format_on_stop(
 
 const struct config_type config_type_on_stop = { parse_on_stop, format_on_stop };
 
-static const char *const manage_words[] = {
-	[HV_MANAGE_NO] = "no", [HV_MANAGE_OBSERVE] = "observe", [HV_MANAGE_ACT] = "act"
-};
-
 static int parse_manage(
 	const struct config_option *option, const char *text, void *base, char *why, size_t size)
 {
-	enum hv_manage *manage = field(option, base);
-
-	for (size_t i = 0; i < sizeof(manage_words) / sizeof(manage_words[0]); i++) {
-		if (strcmp(text, manage_words[i]) != 0)
-			continue;
-		*manage = (enum hv_manage)i;
-		return 0;
-	}
-	return bad(why, size, text, "is none of no, observe, act");
+	if (hv_manage_parse(text, field(option, base)) < 0)
+		return bad(why, size, text, "is none of no, observe, act");
+	return 0;
 }
 
 static void format_manage(
@@ -97,7 +87,7 @@ static void format_manage(
 {
 	const enum hv_manage *manage = field_const(option, base);
 
-	snprintf(buf, size, "%s", manage_words[*manage]);
+	snprintf(buf, size, "%s", hv_manage_name(*manage));
 }
 
 const struct config_type config_type_manage = { parse_manage, format_manage };
@@ -762,7 +752,7 @@ static void format_rule_manage(
 {
 	const enum hv_manage *manage = field_const(option, base);
 
-	snprintf(buf, size, "%s", is_said(option, base) ? manage_words[*manage] : "");
+	snprintf(buf, size, "%s", is_said(option, base) ? hv_manage_name(*manage) : "");
 }
 
 const struct config_type config_type_rule_manage = { parse_rule_manage, format_rule_manage };
@@ -770,9 +760,14 @@ const struct config_type config_type_rule_manage = { parse_rule_manage, format_r
 static int parse_rule_group(
 	const struct config_option *option, const char *text, void *base, char *why, size_t size)
 {
-	if (text[0] != '/' || strstr(text, "//") || strstr(text, "/../") || strstr(text, "/./"))
-		return bad(why, size, text, "is no group's path; write for example /production");
-	return keep(parse_text(option, text, base, why, size), option, base);
+	char path[HV_GROUP_MAX + 1], words[100];
+	const char *wrong = hv_group_path(text, path);
+
+	if (!wrong)
+		return keep(parse_text(option, path, base, why, size), option, base);
+	snprintf(words, sizeof(words), "is no group's path, it %s; write for example /production",
+		wrong);
+	return bad(why, size, text, words);
 }
 
 static int parse_rule_way(

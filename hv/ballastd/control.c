@@ -31,6 +31,8 @@ struct control_client {
 	size_t in_length;
 	char *out;
 	size_t out_start, out_end, out_size;
+	/* Of what waits, as far as is known who gets it first: see is_deaf(); the last answer. */
+	size_t answers, notifications, last;
 
 	uint64_t allowance, since; /* requests times a second in us; when it was counted */
 	struct control_client *next;
@@ -104,19 +106,55 @@ static void wait_for(struct control_client *client)
 		client_end(client);
 }
 
+static size_t less(size_t a, size_t b)
+{
+	return a < b ? a : b;
+}
+
+/* As much as goes without waiting. */
+static void flush(struct control_client *client)
+{
+	size_t length = client->out_end - client->out_start, part;
+	ssize_t n;
+
+	if (client->dead || length == 0)
+		return;
+	n = send(client->fd, client->out + client->out_start, length, MSG_NOSIGNAL | MSG_DONTWAIT);
+	if (n < 0 && errno != EAGAIN && errno != EINTR)
+		client_end(client);
+	if (n <= 0)
+		return;
+	client->out_start += (size_t)n;
+	/* Whichever it was: who reads has the benefit. */
+	part = less((size_t)n, client->notifications);
+	client->notifications -= part;
+	client->answers -= less((size_t)n - part, client->answers);
+}
+
+/*
+ * Whether more waits than who reads leaves waiting, of that kind. The last answer does not count:
+ * it is as long as what was asked for, and its client may ask for one more, and be told things,
+ * before it has read it.
+ */
+static bool is_deaf(struct control_client *client, bool answers)
+{
+	flush(client); /* what was read meanwhile waits no more */
+	return answers ? client->answers - less(client->answers, client->last) > CONTROL_OUTPUT_MAX
+		       : client->notifications > CONTROL_OUTPUT_MAX;
+}
+
 /* Takes over message; NULL: there was no memory for it. */
-static void client_send(struct control_client *client, struct json_object *message)
+static void client_send(struct control_client *client, struct json_object *message, bool answers)
 {
 	const char *text = NULL;
 	size_t length = 0;
 
-	if (client->dead)
-		goto out;
-	if (client->out_end - client->out_start > CONTROL_OUTPUT_MAX) {
+	if (!client->dead && is_deaf(client, answers)) {
 		say(client->control, client, "disconnected: it does not read what it is sent");
 		client_end(client);
-		goto out;
 	}
+	if (client->dead)
+		goto out;
 	if (message)
 		text = json_object_to_json_string_length(
 			message, JSON_C_TO_STRING_PLAIN | JSON_C_TO_STRING_NOSLASHESCAPE, &length);
@@ -125,6 +163,10 @@ static void client_send(struct control_client *client, struct json_object *messa
 		client_end(client);
 		goto out;
 	}
+	if (answers)
+		client->answers += client->last = length + 1;
+	else
+		client->notifications += length + 1;
 	memcpy(client->out + client->out_end, text, length);
 	client->out_end += length;
 	client->out[client->out_end++] = '\n';
@@ -135,16 +177,9 @@ out:
 
 static void client_write(struct control_client *client)
 {
-	ssize_t n = send(client->fd, client->out + client->out_start,
-		client->out_end - client->out_start, MSG_NOSIGNAL | MSG_DONTWAIT);
-
-	if (n < 0 && errno != EAGAIN && errno != EINTR) {
-		client_end(client);
-		return;
-	}
-	if (n > 0)
-		client->out_start += (size_t)n;
-	wait_for(client);
+	flush(client);
+	if (!client->dead)
+		wait_for(client);
 }
 
 static void send_error(struct control_client *client, enum control_code code, const char *text)
@@ -152,7 +187,7 @@ static void send_error(struct control_client *client, enum control_code code, co
 	struct control_error error = { 0 };
 
 	control_fail(&error, code, "%s", text);
-	client_send(client, control_message_error(NULL, &error));
+	client_send(client, control_message_error(NULL, &error), true);
 }
 
 void control_notify(struct control_client *client, const char *method, struct json_object *params)
@@ -163,7 +198,7 @@ void control_notify(struct control_client *client, const char *method, struct js
 	message = control_message_new(&r);
 	json_put_string(message, "method", method, &r);
 	json_put_value(message, "params", params, &r);
-	client_send(client, control_message_done(message, r));
+	client_send(client, control_message_done(message, r), false);
 }
 
 /* ---- requests ---- */
@@ -240,7 +275,8 @@ static void serve_request(struct control_client *client, struct json_object *req
 		if (json_object_is_type(request, json_type_object))
 			json_object_object_get_ex(request, "id", &id);
 		control_fail(&error, CONTROL_INVALID, "%s", why);
-		client_send(client, control_message_error(control_id_ok(id) ? id : NULL, &error));
+		client_send(
+			client, control_message_error(control_id_ok(id) ? id : NULL, &error), true);
 		return;
 	}
 	answered = json_object_object_get_ex(request, "id", &id);
@@ -251,14 +287,14 @@ static void serve_request(struct control_client *client, struct json_object *req
 		return;
 	}
 	if (r < 0) {
-		client_send(client, control_message_error(id, &error));
+		client_send(client, control_message_error(id, &error), true);
 		return;
 	}
 	message = control_message_new(&r);
 	if (r == 0 && json_object_object_add(message, "id", json_object_get(id)) < 0)
 		r = -ENOMEM;
 	json_put_value(message, "result", result, &r);
-	client_send(client, control_message_done(message, r));
+	client_send(client, control_message_done(message, r), true);
 }
 
 static void serve_line(struct control_client *client, const char *line, size_t length)

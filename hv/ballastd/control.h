@@ -17,7 +17,7 @@
 /* Bounds; their place in the protocol's page. */
 #define CONTROL_MESSAGE_MAX (64 * 1024)	  /* bytes of a client's line: requests are small */
 #define CONTROL_CLIENTS_MAX 32		  /* people and a few programs */
-#define CONTROL_OUTPUT_MAX  (1024 * 1024) /* bytes waiting; who does not read is let go */
+#define CONTROL_OUTPUT_MAX  (1024 * 1024) /* bytes waiting, of each kind: see is_deaf() */
 #define CONTROL_RATE	    100		  /* requests a second of one client ... */
 #define CONTROL_BURST	    200		  /* ... and at once */
 

@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "common/json.h"
+#include "common/text.h"
 
 static int fail_va(struct control_error *error, enum control_code code, const char *key,
 	const char *value, const char *format, va_list args)
@@ -18,6 +19,7 @@ static int fail_va(struct control_error *error, enum control_code code, const ch
 
 	error->code = code;
 	vsnprintf(error->message, sizeof(error->message), format, args);
+	text_mend(error->message);
 	json_object_put(error->data);
 	error->data = NULL;
 	if (!value)

@@ -261,16 +261,26 @@ static int get_shown_vm(const struct core *core, struct json_object *params, uin
 	return 0;
 }
 
+/* It was started anew, this moment. */
+static int no_description(struct control_error *error)
+{
+	return control_fail(error, CONTROL_NOT_YET,
+		"the VM's description is just being read; try again in a moment");
+}
+
 static int do_show(void *ctx, struct control_client *client, struct json_object *params,
 	struct json_object **ret_result, struct control_error *error)
 {
 	static const char *const names[] = { "name", NULL };
 	const struct methods *m = ctx;
+	struct core_knobs_view knobs;
 	uint64_t id = 0;
 
 	if (check_params(params, names, error) < 0 ||
 		get_shown_vm(m->params.core, params, &id, error) < 0)
 		return -1;
+	if (core_vm_knobs(m->params.core, id, &knobs) < 0)
+		return no_description(error);
 	return answer(views_show(m->params.core, id), ret_result, error);
 }
 
@@ -281,6 +291,11 @@ static int refused_set(int r, const char *why, struct control_error *error)
 	if (r == -EBUSY)
 		return control_fail(error, CONTROL_TOO_MANY,
 			"another change of this VM is under way; try again in a moment");
+	if (r == -EAGAIN)
+		return control_fail(error, CONTROL_TOO_MANY,
+			"too many changes are under way; try again in a moment");
+	if (r == -ENOENT)
+		return no_description(error);
 	if (r == -ENOTCONN)
 		return control_fail(error, CONTROL_NOT_YET,
 			"the hypervisor is not connected, so nothing can be written");
@@ -439,6 +454,10 @@ static int do_reclaim(void *ctx, struct control_client *client, struct json_obje
 	if (r == -EAGAIN)
 		return control_fail(
 			error, CONTROL_TOO_MANY, "too many jobs are running; try again later");
+	if (r == -ENOTCONN)
+		return control_fail(error, CONTROL_NOT_YET,
+			"the hypervisor is not connected, or was not until a moment ago, and "
+			"nobody is asked before all VMs are seen again");
 	if (r < 0)
 		return control_fail(error, CONTROL_INTERNAL, "cannot reclaim: %s", strerror(-r));
 	m->jobs[m->nr_jobs++] = (struct job){ .id = id, .client = client };
@@ -612,7 +631,7 @@ static int do_release(void *ctx, struct control_client *client, struct json_obje
 		return control_fail(error, CONTROL_OBSERVE,
 			"%s is not managed (manage = %s): no target of it is set; ballastctl show "
 			"says whose word that is",
-			vm.name, vm.manage == HV_MANAGE_NO ? "no" : "observe");
+			vm.name, hv_manage_name(vm.manage));
 	r = 0;
 	result = json_object_new_object();
 	json_put_u64(result, "schema_version", VIEWS_SCHEMA, &r);

@@ -68,22 +68,38 @@ static int get_agent(
 	return 0;
 }
 
+/* It is written in its one form, and in no other: backends take that. */
+static int get_group(
+	struct json_object *params, struct hv_knobs_change *change, struct control_error *error)
+{
+	char path[HV_GROUP_MAX + 1];
+	const char *text = NULL, *why;
+	int r = get_text(params, "group", HV_KNOB_GROUP, change, &text, error);
+
+	if (r <= 0)
+		return r;
+	why = hv_group_path(text, path);
+	if (why)
+		return control_fail_with(error, CONTROL_PARAMS, "parameter", "group",
+			"group: is a path such as \"/production\"; this one %s", why);
+	change->set.group = strdup(path);
+	if (!change->set.group)
+		return control_fail(error, CONTROL_INTERNAL, "no memory");
+	change->set.has_group = true;
+	return 0;
+}
+
 static int get_words(
 	struct json_object *params, struct hv_knobs_change *change, struct control_error *error)
 {
-	static const char *const manage[] = { "no", "observe", "act" };
 	struct hv_knobs *set = &change->set;
 	const char *text = NULL;
 	int r;
 
 	r = get_text(params, "manage", HV_KNOB_MANAGE, change, &text, error);
-	for (size_t i = 0; r > 0 && i < 3; i++)
-		if (!strcmp(text, manage[i])) {
-			set->manage = (enum hv_manage)i;
-			set->has_manage = true;
-		}
-	if (r < 0 || (r > 0 && !set->has_manage))
+	if (r < 0 || (r > 0 && hv_manage_parse(text, &set->manage) < 0))
 		return r < 0 ? r : wrong(error, "manage", "is no, observe, act or none");
+	set->has_manage = r > 0;
 	r = get_text(params, "guest_swap", HV_KNOB_GUEST_SWAP, change, &text, error);
 	if (r < 0 || (r > 0 && strcmp(text, "yes") != 0 && strcmp(text, "no") != 0))
 		return r < 0 ? r : wrong(error, "guest_swap", "is yes, no or none");
@@ -91,16 +107,7 @@ static int get_words(
 	set->guest_swap = r > 0 && !strcmp(text, "yes");
 	if (get_agent(params, change, error) < 0)
 		return -1;
-	r = get_text(params, "group", HV_KNOB_GROUP, change, &text, error);
-	if (r <= 0)
-		return r;
-	if (text[0] != '/' || strlen(text) > HV_GROUP_MAX)
-		return wrong(error, "group", "is a path such as \"/production\"");
-	set->group = strdup(text);
-	if (!set->group)
-		return control_fail(error, CONTROL_INTERNAL, "no memory");
-	set->has_group = true;
-	return 0;
+	return get_group(params, change, error);
 }
 
 int methods_read_change(

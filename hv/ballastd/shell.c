@@ -129,11 +129,18 @@ static void check_record(struct shell *shell)
 
 /* ---- steps ---- */
 
-static void submit(struct shell *shell, const struct hv_call *calls, size_t nr)
+/* False: some were not taken, and are to be tried again. */
+static bool submit(struct shell *shell, const struct hv_call *calls, size_t nr)
 {
-	for (size_t i = 0; i < nr; i++)
-		if (shell->params->backend->submit(shell->hv, &calls[i]) < 0)
-			core_not_submitted(shell->core, &calls[i]);
+	bool all = true;
+
+	for (size_t i = 0; i < nr; i++) {
+		if (shell->params->backend->submit(shell->hv, &calls[i]) >= 0)
+			continue;
+		core_not_submitted(shell->core, &calls[i]);
+		all = false;
+	}
+	return all;
 }
 
 static void arm(struct shell *shell, uint64_t at)
@@ -164,10 +171,11 @@ static void take_events(struct shell *shell, uint64_t now)
 /* All that can be told is told, or the time is up. */
 static void look_for_end(struct shell *shell, uint64_t now)
 {
-	size_t left = core_releasing(shell->core);
+	size_t left;
 
-	if (!shell->ends_by || (left > 0 && now < shell->ends_by))
+	if (!shell->ends_by || (core_releasing(shell->core) > 0 && now < shell->ends_by))
 		return;
+	left = core_unreleased(shell->core);
 	if (left > 0)
 		log_write(LOG_LEVEL_WARNING, NULL,
 			"%zu VMs could not be told that they get all back; ballastctl release "
@@ -208,7 +216,9 @@ static void step(struct shell *shell)
 	}
 	if (shell->params->config->pager)
 		hv_pager_bind(shell->hv, shell->core);
-	submit(shell, calls, nr);
+	/* The core said when to come back before it knew that. */
+	if (!submit(shell, calls, nr) && next > now + shell->config->core.tick_min_us)
+		next = now + shell->config->core.tick_min_us;
 	methods_after_step(shell->methods);
 	check_record(shell);
 	look_for_end(shell, now);
@@ -232,7 +242,11 @@ static int on_backend(sd_event_source *source, int fd, uint32_t events, void *ct
 /* Not at once: a method calls it, and the step would send before the method's answer. */
 static void wake(void *ctx)
 {
-	arm(ctx, now_us(NULL));
+	struct shell *shell = ctx;
+
+	/* Clients that go with the loop cancel their jobs: there is no step any more. */
+	if (sd_event_get_state(shell->event) != SD_EVENT_FINISHED)
+		arm(shell, now_us(NULL));
 }
 
 static int on_end_signal(sd_event_source *source, const struct signalfd_siginfo *info, void *ctx)
@@ -415,7 +429,6 @@ static int open_core(struct shell *shell)
 		log_write(LOG_LEVEL_ERROR, NULL, "cannot start: %s", strerror(-r));
 		return r;
 	}
-	core_on_tick(shell->core, on_tick, on_name, shell);
 	return 0;
 }
 
@@ -531,6 +544,8 @@ int shell_run(const struct shell_params *params)
 	r = open_record(&shell);
 	if (r < 0)
 		goto out;
+	/* Names are told at once: the root's belongs into the recording. */
+	core_on_tick(shell.core, on_tick, on_name, &shell);
 	r = open_backend(&shell);
 	if (r < 0)
 		goto out;

@@ -159,7 +159,7 @@ static void put_sample(struct json_object *object, const struct engine_view *vie
 		put_pages(object, "actual", sample->actual, r);
 	if (set->used_known)
 		put_pages(object, "guest_used", set->guest_used, r);
-	if (set->guest_used != UINT64_MAX && !vm_knows(sample, VM_USABLE))
+	if (set->used_known && !vm_knows(sample, VM_USABLE))
 		json_put_bool(object, "guest_used_estimated", true, r);
 	put_pages_if(object, "floor", set->floor, r);
 	put_pages_if(object, "margin", set->margin, r);
@@ -170,10 +170,6 @@ static void put_sample(struct json_object *object, const struct engine_view *vie
 	if (sample->stale)
 		json_put_bool(object, "stale", true, r);
 }
-
-static const char *const manage_names[] = {
-	[HV_MANAGE_NO] = "no", [HV_MANAGE_OBSERVE] = "observe", [HV_MANAGE_ACT] = "act"
-};
 
 /* What applies beside the state that counts; nothing: no member. */
 static void put_states(struct json_object *object, uint32_t states, int *r)
@@ -226,7 +222,7 @@ static struct json_object *vm_object(const struct core *core, const struct core_
 	if (vm->throttle)
 		json_put_u64(object, "throttled", vm->throttled, &r);
 	json_put_bool(object, "answering", vm->answering, &r);
-	json_put_string(object, "manage", manage_names[vm->manage], &r);
+	json_put_string(object, "manage", hv_manage_name(vm->manage), &r);
 	if (view->attrs.paused)
 		json_put_bool(object, "paused", true, &r);
 	if (vm->contended)

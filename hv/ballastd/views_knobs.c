@@ -8,15 +8,6 @@
 
 #include "common/json.h"
 
-static const char *manage_name(uint64_t manage)
-{
-	static const char *const names[] = {
-		[HV_MANAGE_NO] = "no", [HV_MANAGE_OBSERVE] = "observe", [HV_MANAGE_ACT] = "act"
-	};
-
-	return names[manage];
-}
-
 /* No member for a size that is "none". */
 static void put_value(
 	struct json_object *object, enum core_knob knob, const struct core_word *word, int *r)
@@ -24,7 +15,7 @@ static void put_value(
 	if (knob == CORE_GROUP)
 		json_put_string(object, "value", word->group, r);
 	else if (knob == CORE_MANAGE)
-		json_put_string(object, "value", manage_name(word->value), r);
+		json_put_string(object, "value", hv_manage_name((enum hv_manage)word->value), r);
 	else if (knob == CORE_AGENT)
 		json_put_string(object, "value", hv_way_name((enum hv_way)word->value), r);
 	else if (knob == CORE_GUEST_SWAP)

@@ -194,17 +194,8 @@ static bool read_count(struct scenario_loader *loader, const char *text, uint64_
 static void read_manage(
 	struct scenario_loader *loader, const char *text, enum hv_manage *ret_manage)
 {
-	static const char *const words[] = {
-		[HV_MANAGE_NO] = "no", [HV_MANAGE_OBSERVE] = "observe", [HV_MANAGE_ACT] = "act"
-	};
-
-	for (size_t i = 0; i < NR(words); i++) {
-		if (!strcmp(words[i], text)) {
-			*ret_manage = (enum hv_manage)i;
-			return;
-		}
-	}
-	scenario_wrong(loader, "'%.40s' is none of no, observe, act", text);
+	if (hv_manage_parse(text, ret_manage) < 0)
+		scenario_wrong(loader, "'%.40s' is none of no, observe, act", text);
 }
 
 static void read_kinds(struct scenario_loader *loader, const char *text, unsigned int *ret_kinds)

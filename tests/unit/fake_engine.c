@@ -188,6 +188,7 @@ int engine_view(const struct engine *engine, uint64_t id, struct engine_view *re
 		.state = item->state,
 		.excess = item->is_vm ? fake.excess : 0,
 		.set = { .floor = item->is_vm ? fake.floor : 0 },
+		.capped = item->is_vm && fake.capped,
 		.owed = 77,
 	};
 	return 0;
@@ -230,6 +231,12 @@ const char *engine_vm_state_name(enum engine_vm_state state)
 		"no-driver", "not-answering" };
 
 	return (size_t)state < sizeof(names) / sizeof(names[0]) ? names[state] : "another";
+}
+
+bool engine_vm_state_gives(enum engine_vm_state state)
+{
+	return state == ENGINE_VM_RUNNING || state == ENGINE_VM_THROTTLED ||
+	       state == ENGINE_VM_LIMITED || state == ENGINE_VM_STRICT_NUMA;
 }
 
 const char *engine_reason_name(enum engine_reason_type type)

@@ -53,6 +53,7 @@ extern struct fake {
 	struct engine_pool_view view;
 	uint64_t excess;      /* of every VM */
 	uint64_t floor;	      /* of every VM */
+	bool capped;	      /* every VM */
 	unsigned int configs; /* how often one was set, and the last; speed UINT64_MAX is refused */
 	struct engine_config config;
 } fake;

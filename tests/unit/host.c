@@ -329,7 +329,10 @@ static void serve(const struct hv_call *call)
 			answer_process(call);
 		break;
 	case HV_HOST:
-		answer_host(call);
+		if (host.hold_host)
+			host.held_host = *call;
+		else
+			answer_host(call);
 		break;
 	case HV_RECLAIM:
 		serve_agent(call);
@@ -348,6 +351,16 @@ void host_answer_process(void)
 	host.held_process.token = 0;
 	host.hold_process = false;
 	answer_process(&call);
+}
+
+void host_answer_host(void)
+{
+	struct hv_call call = host.held_host;
+
+	ck_assert_uint_ne(call.token, 0);
+	host.held_host.token = 0;
+	host.hold_host = false;
+	answer_host(&call);
 }
 
 void host_wake(struct host_vm *vm)

@@ -61,8 +61,8 @@ extern struct host {
 	unsigned int calls[HV_HOST + 1];
 	unsigned int out, most_out;
 	int list_error, process_error, host_error;
-	bool hold_process; /* the answer waits */
-	struct hv_call held_process;
+	bool hold_process, hold_host; /* the answer waits */
+	struct hv_call held_process, held_host;
 	bool refuse; /* calls cannot be submitted */
 	unsigned int refused;
 	char lines[HOST_LINES][400];
@@ -93,6 +93,7 @@ void host_balloon(struct host_vm *vm, uint64_t actual);
 /* A VM answers the call that it held. */
 void host_wake(struct host_vm *vm);
 void host_answer_process(void);
+void host_answer_host(void);
 
 uint64_t host_id(const struct host_vm *vm); /* 0: not known to the engine */
 struct fake_item *host_item(const struct host_vm *vm);

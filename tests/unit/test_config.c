@@ -310,6 +310,10 @@ END_TEST
 
 #define LONG_LINE 200
 
+/* A part more than a group may have with a VM below it. */
+#define EIGHT "/a/b/c/d/e/f/g/h"
+#define DEEP  EIGHT EIGHT EIGHT EIGHT EIGHT EIGHT EIGHT EIGHT
+
 static const struct {
 	const char *text;
 	unsigned int line;
@@ -341,8 +345,9 @@ static const struct {
 	{ "[group /a]\n[group /a]\n", 2, "second time" },
 	{ "[group a]\n", 1, "does not begin with /" },
 	{ "[group /]\n", 1, "[pool]" },
-	{ "[group /a//b]\n", 1, "empty part" },
-	{ "[group /a/]\n", 1, "empty part" },
+	{ "[group //]\n", 1, "[pool]" },
+	{ "[group /a]\n[group //a/]\n", 2, "second time" },
+	{ "[group /a/..]\n", 1, "part . or .." },
 	{ "[group /a/../b]\n", 1, "part . or .." },
 	/* Values: min = 1 is no 1 MiB and no "on". */
 	{ "[group /a]\nmin = 1\n", 2, "min: '1' has no unit; write for example 1MiB" },
@@ -405,6 +410,8 @@ static const struct {
 	{ "[rule a]\nenforce = on\n", 2, "neither yes nor no" },
 	{ "[rule a]\nagent = qemu\n", 2, "none of ballast, qemu-ga, none" },
 	{ "[rule a]\ngroup = prod\n", 2, "no group's path" },
+	{ "[rule a]\ngroup = /a/..\n", 2, "no group's path" },
+	{ "[rule a]\ngroup = " DEEP "\n", 2, "too many parts" },
 	{ "[rule a]\nmin = 2GiB\nmax = 1GiB\n", 1, "rule a: min = 2 GiB is over max = 1 GiB" },
 	{ "[rule a]\nlow = 2GiB\nmax = 1GiB\n", 1, "rule a: low = 2 GiB is over max = 1 GiB" },
 	{ "[pool]\nsize = 1GiB\n[group /a]\nmin = 600MiB\n[group /b]\nmin = 600MiB\n", 0,

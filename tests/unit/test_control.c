@@ -51,7 +51,26 @@ static int do_fail(void *ctx, struct control_client *client, struct json_object 
 		error, CONTROL_NOT_FOUND, "nearest", "web1", "no VM named '%s'", "wbe1");
 }
 
-static const struct control_method methods[] = { { "echo", do_echo }, { "fail", do_fail } };
+#define LARGE (3 * CONTROL_OUTPUT_MAX)
+
+/* As a status with many VMs. */
+static int do_large(void *ctx, struct control_client *client, struct json_object *params,
+	struct json_object **ret_result, struct control_error *error)
+{
+	char *text = malloc(LARGE + 1);
+	int r = 0;
+
+	last_client = client;
+	memset(text, 'x', LARGE);
+	text[LARGE] = '\0';
+	*ret_result = json_object_new_object();
+	json_put_string(*ret_result, "text", text, &r);
+	free(text);
+	return 0;
+}
+
+static const struct control_method methods[] = { { "echo", do_echo }, { "fail", do_fail },
+	{ "large", do_large } };
 
 static void on_gone(void *ctx, struct control_client *client)
 {
@@ -63,7 +82,7 @@ static void on_gone(void *ctx, struct control_client *client)
 static int open_at(const char *at, struct control **ret_control, char *why, size_t size)
 {
 	struct control_params params = {
-		.path = at, .methods = methods, .nr_methods = 2, .gone = on_gone
+		.path = at, .methods = methods, .nr_methods = 3, .gone = on_gone
 	};
 
 	return control_open(event, &params, ret_control, why, size);
@@ -447,6 +466,44 @@ START_TEST(client_that_does_not_read_is_let_go_and_others_are_served)
 }
 END_TEST
 
+/* Reads all that comes until so many lines have ended. */
+static void read_lines(int fd, unsigned int lines)
+{
+	static char text[65536];
+
+	for (int i = 0; lines > 0 && i < 100 * TURNS; i++) {
+		ssize_t n = recv(fd, text, sizeof(text), MSG_DONTWAIT);
+
+		ck_assert_msg(n > 0 || (n < 0 && errno == EAGAIN), "it was let go");
+		for (ssize_t j = 0; j < n; j++)
+			lines -= text[j] == '\n';
+		turn_all();
+	}
+	ck_assert_uint_eq(lines, 0);
+}
+
+START_TEST(large_answers_that_are_read_end_nobody_who_is_told_something_meanwhile)
+{
+	static const char request[] = "{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"large\"}\n";
+	int fd = connect_to(path);
+
+	send_text(fd, request, strlen(request));
+	while (!last_client)
+		turn();
+	for (int i = 0; i < 10; i++)
+		control_notify(last_client, "event", json_object_new_object());
+	read_lines(fd, 11);
+	/* Two at once, and what is told between them. */
+	send_text(fd, request, strlen(request));
+	send_text(fd, request, strlen(request));
+	turn_all();
+	control_notify(last_client, "event", json_object_new_object());
+	read_lines(fd, 3);
+	ck_assert_uint_eq(nr_gone, 0);
+	close(fd);
+}
+END_TEST
+
 START_TEST(requests_beyond_the_rate_are_refused)
 {
 	static const char request[] = ECHO("1") "\n";
@@ -623,6 +680,7 @@ int main(void)
 	tcase_add_test(tc, client_that_asks_and_never_reads_is_let_go);
 	tcase_add_test(tc, client_beyond_the_last_is_turned_away_and_may_come_when_one_left);
 	tcase_add_test(tc, client_that_does_not_read_is_let_go_and_others_are_served);
+	tcase_add_test(tc, large_answers_that_are_read_end_nobody_who_is_told_something_meanwhile);
 	tcase_add_test(tc, requests_beyond_the_rate_are_refused);
 	tcase_add_test(tc, notification_of_the_daemon_comes_between_answers);
 	tcase_add_test(tc, what_was_asked_before_the_end_of_sending_is_answered);

@@ -10,6 +10,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "common/text.h"
 #include "hv/core_internal.h"
 
 /* ---- coming and going ---- */
@@ -756,6 +757,35 @@ START_TEST(name_that_is_too_long_is_refused_and_said_once)
 }
 END_TEST
 
+/* It would be no text in any answer, and end a recording for all. */
+START_TEST(name_that_is_no_utf8_is_refused_and_said_once)
+{
+	struct host_vm *vm = host_vm(0);
+
+	strcpy(vm->name, "web\xff\xfe");
+	host_vm(1);
+	host_up();
+	host_run(60 * SECOND);
+	ck_assert_uint_eq(fake_nr(true), 1);
+	ck_assert_uint_eq(host_said("its name is no UTF-8: 'web\\xff\\xfe'"), 1);
+	strcpy(vm->name, "web\xc3\xa9");
+	host_run(6 * SECOND);
+	ck_assert_uint_eq(fake_nr(true), 2);
+}
+END_TEST
+
+START_TEST(group_that_is_no_utf8_is_refused_and_told_in_text)
+{
+	struct hv_info info = { .maximum = GIB,
+		.metadata = { .has_group = true, .group = (char *)"/a/\xc3" } };
+	struct core_resolved r = resolve(&info);
+
+	ck_assert_str_eq(r.group, "/");
+	ck_assert(strstr(r.problem, "is no path"));
+	ck_assert(text_is_utf8(r.problem));
+}
+END_TEST
+
 /* BR-35: a report that comes after its VM is gone is of nobody, and all others go on. */
 START_TEST(events_that_answer_nothing_change_nothing)
 {
@@ -823,6 +853,8 @@ int main(void)
 		first_answers_are_believed_although_the_engine_has_heard_of_the_vm_meanwhile,
 		listing_that_fails_takes_no_vm_away,
 		name_that_is_too_long_is_refused_and_said_once,
+		name_that_is_no_utf8_is_refused_and_said_once,
+		group_that_is_no_utf8_is_refused_and_told_in_text,
 		events_that_answer_nothing_change_nothing,
 	};
 	Suite *suite = suite_create("core");

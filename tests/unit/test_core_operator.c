@@ -9,6 +9,7 @@
 #include <errno.h>
 #include <string.h>
 
+#include "hv/core_internal.h"
 #include "hv/messages.h"
 
 /* ---- the operator ---- */
@@ -216,6 +217,129 @@ START_TEST(last_64_requests_are_remembered)
 }
 END_TEST
 
+static unsigned int nr_cancels(uint64_t job)
+{
+	unsigned int nr = 0;
+
+	for (size_t i = 0; i < fake.nr_requests; i++)
+		nr += fake.requests[i].type == ENGINE_RECLAIM_CANCEL && fake.requests[i].job == job;
+	return nr;
+}
+
+START_TEST(request_is_cancelled_at_once_and_none_is_taken_while_the_hypervisor_is_away)
+{
+	uint64_t job, other;
+	struct core_job state;
+
+	host_vm(0);
+	host_up();
+	host_run(5 * SECOND);
+	ck_assert_int_eq(core_reclaim(host.core, MEMCG_ROOT_ID, 500, &job), 0);
+	host_run(SECOND);
+	host_event(HV_EVENT_DOWN, NULL);
+	ck_assert_int_eq(core_reclaim(host.core, MEMCG_ROOT_ID, 500, &other), -ENOTCONN);
+	core_reclaim_cancel(host.core, job);
+	ck_assert_int_eq(core_job(host.core, job, &state), 0);
+	ck_assert_int_eq(state.state, CORE_JOB_CANCELLED);
+	host_run(20 * SECOND);
+	ck_assert_uint_eq(nr_cancels(job), 0);
+	/* The engine hears of it with its next decision, and asks nobody for it any more. */
+	host_event(HV_EVENT_UP, NULL);
+	ck_assert_int_eq(core_reclaim(host.core, MEMCG_ROOT_ID, 500, &other), -ENOTCONN);
+	host_run(10 * SECOND);
+	ck_assert_uint_eq(nr_cancels(job), 1);
+	ck_assert_int_eq(core_reclaim(host.core, MEMCG_ROOT_ID, 500, &other), 0);
+}
+END_TEST
+
+START_TEST(place_of_a_request_whose_end_is_still_to_be_told_is_not_given_away)
+{
+	uint64_t first, job;
+	struct core_job state;
+
+	host_vm(0);
+	host_up();
+	host_run(5 * SECOND);
+	ck_assert_int_eq(core_reclaim(host.core, MEMCG_ROOT_ID, 5, &first), 0);
+	host_run(SECOND);
+	host_event(HV_EVENT_DOWN, NULL);
+	core_reclaim_cancel(host.core, first);
+	host_event(HV_EVENT_UP, NULL);
+	host.core->blind = false; /* as a tick begins */
+	for (int i = 1; i < 64; i++)
+		ck_assert_int_eq(core_reclaim(host.core, MEMCG_ROOT_ID, 5, &job), 0);
+	ck_assert_int_eq(core_reclaim(host.core, MEMCG_ROOT_ID, 5, &job), -EAGAIN);
+	ck_assert_int_eq(core_job(host.core, first, &state), 0);
+	host_run(10 * SECOND);
+	ck_assert_uint_eq(nr_cancels(first), 1);
+	ck_assert_int_eq(core_reclaim(host.core, MEMCG_ROOT_ID, 5, &job), 0);
+}
+END_TEST
+
+/* As a microVM at its max does: each decision ends one, and the next is asked for. */
+START_TEST(room_for_page_faults_is_asked_for_without_a_word)
+{
+	struct engine_event events[64];
+	uint64_t room = 0, before, job;
+	struct core_job state;
+	size_t lines;
+
+	host_vm(0);
+	host_up();
+	host_run(5 * SECOND);
+	ck_assert_int_eq(core_reclaim(host.core, MEMCG_ROOT_ID, 5, &job), 0);
+	host_run(SECOND);
+	next_event(ENGINE_EVENT_JOB_DONE, job, 5, 5);
+	host_run(SECOND);
+	core_take_events(host.core, events, 64);
+	lines = host.nr_lines;
+	for (int i = 0; i < 100; i++) {
+		before = room;
+		core_room(host.core, MEMCG_ROOT_ID, &room);
+		ck_assert_uint_ne(room, before);
+		core_room(host.core, MEMCG_ROOT_ID, &room); /* one at a time */
+		host_run(50000);
+		next_event(ENGINE_EVENT_JOB_SHORT, room, CORE_ROOM_PAGES, 1);
+		host_run(SECOND);
+		ck_assert_int_eq(core_job(host.core, room, &state), -ENOENT);
+	}
+	ck_assert_uint_eq(host.nr_lines, lines);
+	ck_assert_uint_eq(core_take_events(host.core, events, 64), 0);
+	/* What operators asked for is remembered beside it. */
+	ck_assert_int_eq(core_job(host.core, job, &state), 0);
+}
+END_TEST
+
+START_TEST(change_that_runs_is_remembered_however_many_others_end)
+{
+	struct hv_knobs_change change = { .clear = HV_KNOB_MIN };
+	struct host_vm *slow = host_vm(0), *other = host_vm(1);
+	uint64_t first, set;
+	const char *message;
+	char why[100];
+
+	host_up();
+	host_run(3 * SECOND);
+	slow->slow_info = true;
+	host_event(HV_EVENT_CHANGED, slow);
+	host_run(SECOND);
+	ck_assert_int_eq(
+		core_set_knobs(host.core, host_id(slow), &change, &first, why, sizeof(why)), 0);
+	for (int i = 0; i < 200; i++) {
+		ck_assert_int_eq(
+			core_set_knobs(host.core, host_id(other), &change, &set, why, sizeof(why)),
+			0);
+		host_run(SECOND / 2);
+		ck_assert_int_eq(core_change(host.core, set, &message), CORE_CHANGE_DONE);
+	}
+	ck_assert_int_eq(core_change(host.core, first, &message), CORE_CHANGE_RUNNING);
+	slow->slow_info = false;
+	host_wake(slow);
+	host_run(SECOND);
+	ck_assert_int_eq(core_change(host.core, first, &message), CORE_CHANGE_DONE);
+}
+END_TEST
+
 START_TEST(events_are_kept_for_who_takes_them_and_the_oldest_go)
 {
 	struct engine_event events[2000];
@@ -386,6 +510,10 @@ int main(void)
 		views_come_in_the_order_of_names_and_paths,
 		request_runs_is_remembered_and_told_to_the_end,
 		last_64_requests_are_remembered,
+		request_is_cancelled_at_once_and_none_is_taken_while_the_hypervisor_is_away,
+		place_of_a_request_whose_end_is_still_to_be_told_is_not_given_away,
+		room_for_page_faults_is_asked_for_without_a_word,
+		change_that_runs_is_remembered_however_many_others_end,
 		events_are_kept_for_who_takes_them_and_the_oldest_go,
 		states_are_said_where_they_begin_and_end,
 		lines_carry_their_kind_and_the_action_that_is_told,

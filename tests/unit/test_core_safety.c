@@ -7,6 +7,7 @@
 
 #include <check.h>
 #include <errno.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "hv/core_internal.h"
@@ -103,6 +104,116 @@ START_TEST(a_release_is_under_way_until_its_target_returned)
 }
 END_TEST
 
+START_TEST(a_release_goes_with_the_vm_into_another_group_while_it_runs)
+{
+	struct hv_knobs group = { .has_group = true, .group = (char *)"/b" };
+	struct core_rule rule = { .name = (char *)"r", .knobs = group };
+	struct host_vm *vm = host_vm(0);
+	struct core_config config;
+	uint64_t id;
+
+	host.config.engine.release_us = 600 * SECOND;
+	host_up();
+	host_run(SECOND);
+	id = host_id(vm);
+	ck_assert_uint_eq(core_release(host.core, id), 1);
+	host_run(SECOND);
+	config = host.config;
+	config.rules = &rule;
+	config.nr_rules = 1;
+	ck_assert_int_eq(core_set_config(host.core, host.now, &config), 0);
+	host_run(SECOND);
+	ck_assert_uint_ne(host_id(vm), id);
+	ck_assert_uint_eq(fake_told(ENGINE_VM_RELEASE, host_id(vm)), 1);
+	/* And not when it is over. */
+	host_run(600 * SECOND);
+	group.group = (char *)"/c";
+	rule.knobs = group;
+	ck_assert_int_eq(core_set_config(host.core, host.now, &config), 0);
+	host_run(SECOND);
+	ck_assert_str_eq(host.core->vms->group->path, "/c");
+	ck_assert_uint_eq(fake_told(ENGINE_VM_RELEASE, host_id(vm)), 0);
+}
+END_TEST
+
+START_TEST(who_does_not_have_all_back_is_counted_though_nobody_waits_for_it)
+{
+	struct host_vm *vm = host_vm(0), *unmanaged = host_vm(1);
+
+	unmanaged->metadata.has_manage = true;
+	unmanaged->metadata.manage = HV_MANAGE_OBSERVE;
+	host_up();
+	host_run(SECOND);
+	ck_assert_uint_eq(core_unreleased(host.core), 0);
+	/* A call that hangs is not waited for; it may not have come through. */
+	vm->hangs = true;
+	host_target(vm, 1, GIB);
+	host_run(6 * SECOND);
+	ck_assert_uint_eq(core_releasing(host.core), 0);
+	ck_assert_uint_eq(core_unreleased(host.core), 1);
+	host_wake(vm);
+	host_run(SECOND);
+	ck_assert_uint_eq(core_unreleased(host.core), 0);
+	/* Nothing is told to who cannot be given anything now: the engine knows what it lacks. */
+	fake.capped = true;
+	ck_assert_uint_eq(core_releasing(host.core), 0);
+	ck_assert_uint_eq(core_unreleased(host.core), 1);
+}
+END_TEST
+
+/* The engine ends it; once, and only what was told. */
+START_TEST(a_cut_that_runs_is_ended_once_when_observing_begins)
+{
+	struct host_vm *cut = host_vm(0), *other = host_vm(1);
+	struct core_config config;
+
+	host_up();
+	host_run(SECOND);
+	host_target(cut, 1, 512 * MIB);
+	host_run(SECOND);
+	ck_assert_uint_eq(cut->calls[HV_TARGET], 1);
+	config = host.config;
+	config.engine.act = false;
+	ck_assert_int_eq(core_set_config(host.core, host.now, &config), 0);
+	host_target(cut, 2, 700 * MIB);
+	host_target(other, 1, GIB);
+	fake.actions[0].reason.type = fake.actions[1].reason.type = ENGINE_CANCEL;
+	host_run(SECOND);
+	ck_assert_uint_eq(host_item(cut)->cancels, 1);
+	ck_assert_uint_eq(cut->calls[HV_TARGET], 2);
+	ck_assert_uint_eq(cut->last[HV_TARGET].target, 700 * MIB);
+	ck_assert_uint_eq(other->calls[HV_TARGET], 0);
+	/* From then on nothing is changed anywhere, also not by a new configuration. */
+	ck_assert_int_eq(core_set_config(host.core, host.now, &config), 0);
+	host_target(cut, 3, 800 * MIB);
+	fake.actions[0].reason.type = ENGINE_CANCEL;
+	host_run(5 * SECOND);
+	ck_assert_uint_eq(host_item(cut)->cancels, 1);
+	ck_assert_uint_eq(cut->calls[HV_TARGET], 2);
+}
+END_TEST
+
+START_TEST(a_set_size_stands_whatever_a_reading_of_the_host_that_was_out_says)
+{
+	struct core_config config;
+
+	host_vm(0);
+	host.config.pool_host = true;
+	host_up();
+	host_run(SECOND);
+	host.hold_host = true;
+	host_run(SECOND);
+	config = host.config;
+	config.pool_host = false;
+	config.pool_size = 8 * GIB;
+	ck_assert_int_eq(core_set_config(host.core, host.now, &config), 0);
+	host_answer_host();
+	host_run(10 * SECOND);
+	ck_assert(fake.pool.known && !fake.pool.host);
+	ck_assert_uint_eq(fake.pool.size, PAGES(8 * GIB));
+}
+END_TEST
+
 /* VM, groups above it: the least counts. */
 static const struct {
 	enum hv_manage vm, prod, web, expected;
@@ -169,10 +280,7 @@ START_TEST(rate_and_trust_are_the_configurations)
 }
 END_TEST
 
-/*
- * Field case BR-51: a file system's cache that the kernel does not count as available is what
- * others take: it is shown, told beyond others-max, and taken from no VM for that alone.
- */
+/* What others take is shown, told beyond others-max, and taken from no VM for that alone. */
 START_TEST(what_others_on_the_host_take_is_told_once_beyond_its_maximum)
 {
 	struct core_status status;
@@ -311,6 +419,50 @@ START_TEST(min_of_groups_over_the_hosts_memory_is_told_once_and_not_used)
 }
 END_TEST
 
+/*
+ * Counted by the time that a test has: of so many all by themselves, let alone for each group and
+ * each of its sections again, no comparison comes to its end.
+ */
+#define MANY 20000
+
+START_TEST(min_of_very_many_groups_over_the_hosts_memory_is_looked_at_once)
+{
+	static struct core_group_knobs groups[MANY];
+	static char paths[MANY][16];
+	struct core_group *group;
+	uint64_t has = 0;
+
+	for (size_t i = 0; i < MANY; i++) {
+		/* Of ten one is on top, and the others below it. */
+		if (i % 10 == 0)
+			snprintf(paths[i], sizeof(paths[i]), "/g%zu", MANY - i);
+		else
+			snprintf(paths[i], sizeof(paths[i]), "/g%zu/%zu", MANY - i / 10 * 10,
+				i % 10);
+		groups[i] = CORE_GROUP_KNOBS_NONE;
+		groups[i].path = paths[i];
+		groups[i].knobs.min = i % 10 == 0 ? PAGES(64 * MIB) : PAGES(MIB);
+	}
+	host_vm(0);
+	host.config.pool_host = true; /* 62 GiB for VMs: 992 of the 2000 on top fit */
+	host.config.groups = groups;
+	host.config.nr_groups = MANY;
+	host_up();
+	host_run(3 * SECOND);
+	for (size_t i = 0; i < MANY; i++) {
+		ck_assert_int_eq(core_group_get(host.core, paths[i], &group), 0);
+		has += i % 10 == 0 && group->knobs.min > 0;
+		ck_assert_uint_eq(group->knobs.min > 0, i < 9920);
+	}
+	ck_assert_uint_eq(has, 992);
+	ck_assert_uint_eq(host_said("is not used"), 1);
+	core_groups_sort(host.core);
+	for (group = host.core->groups; group->hh.next; group = group->hh.next)
+		ck_assert_int_lt(
+			strcmp(group->path, ((struct core_group *)group->hh.next)->path), 0);
+}
+END_TEST
+
 /* Field case BR-88: what was decided earlier never overwrites what was decided later. */
 START_TEST(a_target_that_waited_is_superseded_by_the_newer_one)
 {
@@ -377,6 +529,11 @@ int main(void)
 	tcase_add_test(tc, a_vm_paused_by_itself_stays_so_through_a_restart_of_its_own);
 	tcase_add_test(tc, a_release_is_told_once_and_to_those_below_the_group);
 	tcase_add_test(tc, a_release_is_under_way_until_its_target_returned);
+	tcase_add_test(tc, a_release_goes_with_the_vm_into_another_group_while_it_runs);
+	tcase_add_test(tc, who_does_not_have_all_back_is_counted_though_nobody_waits_for_it);
+	tcase_add_test(tc, a_cut_that_runs_is_ended_once_when_observing_begins);
+	tcase_add_test(tc, a_set_size_stands_whatever_a_reading_of_the_host_that_was_out_says);
+	tcase_add_test(tc, min_of_very_many_groups_over_the_hosts_memory_is_looked_at_once);
 	tcase_add_loop_test(tc, the_least_of_the_vms_and_its_groups_manage_counts, 0,
 		sizeof(manages) / sizeof(manages[0]));
 	tcase_add_loop_test(tc, observing_switches_statistics_on_only_where_that_is_allowed, 0, 2);

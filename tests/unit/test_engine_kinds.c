@@ -49,6 +49,7 @@ START_TEST(nothing_is_ever_asked_of_those_that_give_nothing)
 		}
 		world_add(&w, 2, MEMCG_ROOT_ID, MIB(800), MIB(490), &zero);
 		world_add(&w, 3, MEMCG_ROOT_ID, MIB(800), MIB(490), &none);
+		ck_assert(!engine_vm_state_gives(takes_nothing[i]));
 		w.changes[0].state = takes_nothing[i];
 		world_ticks(&w, 100);
 		ck_assert_uint_eq(world_vm(&w, 2)->commands, 0);
@@ -70,6 +71,7 @@ START_TEST(those_that_are_only_shown_give_like_others)
 		}
 		world_add(&w, 2, MEMCG_ROOT_ID, MIB(800), MIB(490), &zero);
 		world_add(&w, 3, MEMCG_ROOT_ID, MIB(800), MIB(490), &none);
+		ck_assert(engine_vm_state_gives(gives[i]));
 		w.changes[0].state = gives[i];
 		world_ticks(&w, 100);
 		ck_assert_uint_gt(world_view(&w, 2).asks, 0);

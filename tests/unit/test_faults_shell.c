@@ -46,6 +46,9 @@ static const char requests[] =
 	"{\"jsonrpc\":\"2.0\",\"id\":2,\"method\":\"pause\",\"params\":{\"name\":\"idle\"}}\n"
 	"{\"jsonrpc\":\"2.0\",\"id\":3,\"method\":\"resume\",\"params\":{\"name\":\"idle\"}}\n";
 
+static const char asking[] = "{\"jsonrpc\":\"2.0\",\"id\":4,\"method\":\"reclaim\","
+			     "\"params\":{\"size\":\"600MiB\"}}\n";
+
 static char dir[SCRATCH_PATH], run_dir[64], recording[64], log_path[64];
 static char good[64], other[64], bad[64];
 static const char *conf; /* what a reload reads */
@@ -53,6 +56,7 @@ static struct hv *sim;
 static int wake_fd, client_fd;
 static uint64_t now;
 static unsigned int steps;
+static bool is_short;
 static unsigned int nr_heard; /* lines that answer or tell something */
 
 static void put(char path[64], const char *name, const char *text)
@@ -174,10 +178,20 @@ static void hear(void)
 			nr_heard += text[i] == '\n';
 }
 
-/* What happens outside of the daemon while it steps. */
-static void world(void)
+/* A client whose job runs when the daemon is ended. */
+static void short_world(void)
 {
-	steps++;
+	if (steps == AT_CLIENT)
+		come();
+	if (steps == AT_ASKED)
+		(void)!send(client_fd, asking, strlen(asking), MSG_NOSIGNAL);
+	if (steps == AT_ASKED + 1)
+		raise(SIGTERM);
+}
+
+/* What happens outside of the daemon while it steps. */
+static void long_world(void)
+{
 	if (steps == AT_CLIENT)
 		come();
 	if (steps > AT_CLIENT)
@@ -190,6 +204,15 @@ static void world(void)
 		(void)!send(client_fd, requests, strlen(requests), MSG_NOSIGNAL);
 	if (steps == AT_END)
 		raise(SIGTERM);
+}
+
+static void world(void)
+{
+	steps++;
+	if (is_short)
+		short_world();
+	else
+		long_world();
 	MUST(steps < STEPS_MAX);
 	now += STEP_US;
 	MUST(sim_advance(sim, now) == 0);
@@ -250,10 +273,10 @@ static bool is_of_the_loop(const char *what)
 	return !strncmp(what, "sd_event", 8);
 }
 
-static bool log_has(const char *words)
+static bool file_has(const char *path, const char *words)
 {
 	static char text[65536];
-	FILE *file = fopen(log_path, "r");
+	FILE *file = fopen(path, "r");
 	size_t length;
 
 	ck_assert_ptr_nonnull(file);
@@ -261,6 +284,11 @@ static bool log_has(const char *words)
 	fclose(file);
 	text[length] = '\0';
 	return strstr(text, words) != NULL;
+}
+
+static bool log_has(const char *words)
+{
+	return file_has(log_path, words);
 }
 
 /* After a start that failed, or an end: nothing of it is in the way, and all VMs have all. */
@@ -300,6 +328,7 @@ static void check_undisturbed(void)
 	ck_assert(log_has("the new configuration is refused"));
 	ck_assert(log_has("ending on signal TERM"));
 	ck_assert(!log_has("could not be told"));
+	ck_assert(file_has(recording, "{\"id\":1,\"name\":"));
 }
 
 /* True: something failed. */
@@ -320,6 +349,7 @@ static bool run(uint64_t nth)
 	backend.submit = host_submit;
 	backend.next = host_next;
 	now = S;
+	is_short = false;
 	steps = nr_heard = 0;
 	client_fd = -1;
 	/* One that failed may have left all paused, as it should. */
@@ -345,6 +375,38 @@ static bool run(uint64_t nth)
 	return injected;
 }
 
+START_TEST(job_that_runs_at_the_end_is_ended_without_a_word)
+{
+	struct hv_backend backend = hv_sim;
+	struct shell_params params = { .backend = &backend };
+	struct config *config = load();
+	char *errors = NULL;
+
+	is_short = true;
+	ck_assert_int_eq(config_set(config, "ballastd", "on-stop", "keep", &errors), 0);
+	backend.open = host_open;
+	backend.close = host_close;
+	backend.fd = host_fd;
+	backend.submit = host_submit;
+	backend.next = host_next;
+	now = S;
+	steps = nr_heard = 0;
+	client_fd = -1;
+	open_host();
+	params.config = config;
+	ck_assert_int_eq(shell_run(&params), 0);
+	hear();
+	ck_assert_uint_ge(nr_heard, 4);
+	ck_assert(log_has("ending on signal TERM"));
+	ck_assert(!log_has("cannot set the timer"));
+	ck_assert(!log_has("request 1"));
+	close(client_fd);
+	close(wake_fd);
+	hv_sim.close(sim);
+	config_free(config);
+}
+END_TEST
+
 START_TEST(the_nth_failure_in_the_event_loop_is_lived_through_or_told)
 {
 	faults_each(run, 50);
@@ -359,6 +421,7 @@ int main(void)
 	scratch_begin_in_memory();
 	tcase_add_checked_fixture(tc, setup, NULL);
 	tcase_set_timeout(tc, 300);
+	tcase_add_test(tc, job_that_runs_at_the_end_is_ended_without_a_word);
 	tcase_add_test(tc, the_nth_failure_in_the_event_loop_is_lived_through_or_told);
 	suite_add_tcase(suite, tc);
 	return suite_run(suite);

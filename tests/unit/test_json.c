@@ -185,6 +185,18 @@ START_TEST(what_is_written_is_read_back)
 }
 END_TEST
 
+START_TEST(text_that_is_none_is_a_failure)
+{
+	struct json_object *object = json_object_new_object();
+	int r = 0;
+
+	json_put_string(object, "name", NULL, &r);
+	ck_assert_int_eq(r, -ENOMEM);
+	ck_assert_int_eq(json_object_object_length(object), 0);
+	json_object_put(object);
+}
+END_TEST
+
 START_TEST(near_words_are_found_and_far_ones_not)
 {
 	size_t best = SIZE_MAX;
@@ -217,6 +229,7 @@ int main(void)
 	tcase_add_test(tc, signed_number_is_exact_or_refused);
 	tcase_add_test(tc, members_are_of_their_type);
 	tcase_add_test(tc, what_is_written_is_read_back);
+	tcase_add_test(tc, text_that_is_none_is_a_failure);
 	tcase_add_test(tc, near_words_are_found_and_far_ones_not);
 	suite_add_tcase(suite, tc);
 	return suite_run(suite);

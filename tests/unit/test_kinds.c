@@ -81,15 +81,137 @@ START_TEST(description_is_read_before_a_target_that_waits_is_set)
 	host_up();
 	host_run(3 * SECOND);
 	vm->hangs = true; /* the call that is out */
-	host_run(2 * SECOND);
+	host_run(SECOND);
 	host_target(vm, 1, 512 * MIB);
-	host_run(SECOND / 2);
+	host_run(SECOND);
+	ck_assert(host.core->vms->lane.want_target);
 	vm->kinds = HV_KIND_PINNED;
 	host_event(HV_EVENT_CHANGED, vm);
 	vm->calls[HV_INFO] = 0;
 	host_wake(vm);
 	host_step();
 	ck_assert_uint_ge(vm->calls[HV_INFO], 1);
+	ck_assert_uint_eq(vm->calls[HV_TARGET], 0);
+}
+END_TEST
+
+/* The newest result that the engine was told of the VM. */
+static struct engine_result last_result(const struct host_vm *vm)
+{
+	for (size_t i = fake.nr_results; i-- > 0;)
+		if (fake.results[i].id == host_id(vm))
+			return fake.results[i];
+	return (struct engine_result){ 0 };
+}
+
+/* A target waits behind a call that does not return. */
+static struct host_vm *vm_with_waiting_target(uint64_t target)
+{
+	struct host_vm *vm = host_vm(0);
+
+	vm->actual = 768 * MIB;
+	host_up();
+	host_run(3 * SECOND);
+	vm->hangs = true;
+	host_run(SECOND);
+	host_target(vm, 1, target);
+	host_run(SECOND);
+	ck_assert(host.core->vms->lane.want_target);
+	return vm;
+}
+
+static void forbid(struct host_vm *vm, int how)
+{
+	struct core_config config = host.config;
+	struct hv_knobs no = { .has_manage = true, .manage = HV_MANAGE_NO };
+	struct core_rule rule = { .name = (char *)"r", .knobs = no };
+
+	config.rules = &rule;
+	config.nr_rules = 1;
+	if (how == 0)
+		ck_assert_int_eq(core_set_config(host.core, host.now, &config), 0);
+	else if (how == 1)
+		core_pause(host.core, true);
+	else if (how == 2)
+		ck_assert_int_eq(core_pause_vm(host.core, &vm->uuid, true), 0);
+	else if (how == 3)
+		core_slept(host.core, host.now);
+}
+
+/* Its manage, a pause of all or of it, a sleep of the host. */
+START_TEST(cut_that_waits_is_not_set_any_more_where_it_may_not_be_and_the_engine_is_told)
+{
+	struct host_vm *vm = vm_with_waiting_target(512 * MIB);
+
+	forbid(vm, _i);
+	host_wake(vm);
+	host_run(SECOND);
+	ck_assert_uint_eq(vm->calls[HV_TARGET], 0);
+	ck_assert_int_eq(last_result(vm).error, -ECANCELED);
+	ck_assert_uint_eq(last_result(vm).seq, 1);
+}
+END_TEST
+
+/* What a paused VM has coming it gets; what is not managed gets nothing, which the engine knows. */
+START_TEST(way_back_that_waits_is_set_though_paused_and_not_though_unmanaged)
+{
+	struct host_vm *vm = vm_with_waiting_target(896 * MIB);
+
+	forbid(vm, _i);
+	host_wake(vm);
+	host_run(SECOND);
+	ck_assert_uint_eq(vm->calls[HV_TARGET], _i > 0);
+	ck_assert_int_eq(last_result(vm).error, _i > 0 ? 0 : -ECANCELED);
+}
+END_TEST
+
+START_TEST(end_of_a_cut_that_waits_is_set_though_the_vm_is_not_managed_any_more)
+{
+	struct host_vm *vm = host_vm(0);
+
+	host_up();
+	host_run(3 * SECOND);
+	host_target(vm, 1, 512 * MIB); /* runs */
+	host_run(SECOND);
+	ck_assert_uint_eq(vm->calls[HV_TARGET], 1);
+	vm->hangs = true;
+	host_run(SECOND);
+	host_target(vm, 2, 768 * MIB);
+	fake.actions[0].reason.type = ENGINE_CANCEL;
+	host_run(SECOND);
+	forbid(vm, 0);
+	host_wake(vm);
+	host_run(SECOND);
+	ck_assert_uint_eq(vm->calls[HV_TARGET], 2);
+	ck_assert_uint_eq(vm->last[HV_TARGET].target, 768 * MIB);
+}
+END_TEST
+
+/* Whether its process, or a rule's word, gives it another life towards the engine. */
+START_TEST(vm_that_changes_its_group_in_a_cut_keeps_the_ceiling_that_is_being_recorded)
+{
+	struct hv_knobs group = { .has_group = true, .group = (char *)"/b" };
+	struct core_rule rule = { .name = (char *)"r", .knobs = group };
+	struct host_vm *vm = host_vm(0);
+	struct core_config config;
+	uint64_t id;
+
+	host_up();
+	host_run(3 * SECOND);
+	id = host_id(vm);
+	vm->hangs = true;
+	host_target(vm, 1, 512 * MIB); /* of 1 GiB */
+	host_balloon(vm, GIB - MIB);
+	host_run(100000);
+	ck_assert_uint_eq(vm->calls[HV_TARGET], 1);
+	config = host.config;
+	config.rules = &rule;
+	config.nr_rules = 1;
+	ck_assert_int_eq(core_set_config(host.core, host.now, &config), 0);
+	host_run(100000);
+	ck_assert_uint_ne(host_id(vm), id);
+	ck_assert_uint_eq(host_item(vm)->attrs.ceiling, PAGES(GIB));
+	host_wake(vm);
 }
 END_TEST
 
@@ -309,8 +431,9 @@ START_TEST(statistics_that_stand_still_after_a_restore_are_stale_and_nobody_is_a
 {
 	struct host_vm *vm = host_vm(0);
 
+	vm->period_s = 3; /* the operator's */
 	host_up();
-	host_run(4 * SECOND);
+	host_run(20 * SECOND);
 	ck_assert(!host_item(vm)->sample.stale);
 	vm->state = HV_PAUSED;
 	vm->listed_job = HV_JOB_SNAPSHOT;
@@ -323,8 +446,34 @@ START_TEST(statistics_that_stand_still_after_a_restore_are_stale_and_nobody_is_a
 	host_event(HV_EVENT_CHANGED, vm);
 	host_run(100000);
 	ck_assert(host_item(vm)->sample.stale);
+	ck_assert_uint_eq(vm->calls[HV_PERIOD], 0);
 	host_run(60 * SECOND);
 	ck_assert(host_item(vm)->sample.stale);
+	/* Off and on, once, with the period that it had; and said as often. */
+	ck_assert_uint_eq(vm->calls[HV_PERIOD], 2);
+	ck_assert_uint_eq(vm->last[HV_PERIOD].period_s, 3);
+	ck_assert_uint_eq(host_said("statistics"), 1);
+	/* Once more where they moved again and then stood still. */
+	vm->driver = true;
+	host_run(20 * SECOND);
+	ck_assert(!host_item(vm)->sample.stale);
+	vm->driver = false;
+	host_run(60 * SECOND);
+	ck_assert_uint_eq(vm->calls[HV_PERIOD], 4);
+}
+END_TEST
+
+START_TEST(statistics_that_stand_still_are_not_armed_anew_while_observing)
+{
+	struct host_vm *vm = host_vm(0);
+
+	host.config.engine.act = false;
+	host_up();
+	host_run(4 * SECOND);
+	vm->driver = false;
+	host_run(60 * SECOND);
+	ck_assert(host_item(vm)->sample.stale);
+	ck_assert_uint_eq(vm->calls[HV_PERIOD], 0);
 }
 END_TEST
 
@@ -397,6 +546,80 @@ START_TEST(vm_restarted_between_two_listings_is_a_new_one)
 	ck_assert_uint_eq(host_said("was started anew"), 1);
 	host_run(4 * SECOND);
 	ck_assert_int_eq(host_state(vm), ENGINE_VM_RUNNING);
+}
+END_TEST
+
+/* What an operator was told of it counts until the engine knows better. */
+START_TEST(vm_that_was_started_anew_has_its_name_until_the_next_decision)
+{
+	struct hv_knobs_change change = { .clear = HV_KNOB_MIN };
+	struct host_vm *vm = host_vm(0);
+	struct core_vm_view view;
+	uint64_t id, found, set;
+	char why[100];
+
+	vm->started = 100;
+	host_up();
+	host_run(3 * SECOND);
+	id = host_id(vm);
+	host.hold_process = true;
+	host_run(2 * SECOND);
+	vm->started = 200;
+	host_answer_process();
+	ck_assert_int_eq(core_find(host.core, vm->name, &found), 0);
+	ck_assert_uint_eq(found, id);
+	ck_assert_str_eq(core_name(host.core, id), vm->name);
+	ck_assert_int_eq(core_vm(host.core, id, &view), 0);
+	ck_assert_int_eq(core_set_knobs(host.core, id, &change, &set, why, sizeof(why)), -ENOENT);
+	host_run(4 * SECOND);
+	ck_assert_ptr_null(core_name(host.core, id));
+}
+END_TEST
+
+START_TEST(vm_that_comes_back_is_not_told_before_its_process_is_looked_at)
+{
+	struct host_vm *vm = host_vm(0);
+
+	host_up();
+	host_run(3 * SECOND);
+	vm->hangs = true; /* a call is out: it is kept when it goes */
+	host_run(2 * SECOND);
+	host_gone(0);
+	host_event(HV_EVENT_CHANGED, vm);
+	host_run(SECOND);
+	ck_assert_uint_eq(fake_nr(true), 0);
+	vm->there = true;
+	host.hold_process = true;
+	host_event(HV_EVENT_CHANGED, vm);
+	host_run(2 * SECOND);
+	host_wake(vm);
+	host_run(SECOND / 2);
+	ck_assert_uint_eq(fake_nr(true), 0);
+	host_answer_process();
+	host_run(SECOND / 2);
+	ck_assert_uint_eq(fake_nr(true), 1);
+	ck_assert_uint_eq(host_item(vm)->sample.resident, PAGES(vm->resident));
+}
+END_TEST
+
+/* The listing that starts it comes later than the last step. */
+START_TEST(vm_that_is_renamed_as_it_comes_is_arriving_all_the_same)
+{
+	struct hv_listed listed = { .state = HV_RUNNING, .name = (char *)"other" };
+	struct hv_event event = { .type = HV_EVENT_LISTED, .listed = { &listed, 1 } };
+	struct host_vm *vm;
+
+	host_up();
+	vm = host_vm(0);
+	vm->state = HV_STARTING;
+	host_event(HV_EVENT_CHANGED, vm);
+	host_run(SECOND);
+	ck_assert_int_eq(host_state(vm), ENGINE_VM_ARRIVING);
+	listed.uuid = vm->uuid;
+	host.core->list.token = event.token = 4711;
+	core_event(host.core, host.now + 1000, &event);
+	ck_assert_uint_eq(host_said("is now called 'other'"), 1);
+	ck_assert_uint_eq(host_said("no balloon statistics came"), 0);
 }
 END_TEST
 
@@ -651,6 +874,8 @@ int main(void)
 		each_kind_has_its_state,
 		device_that_pins_memory_is_seen_on_its_event_and_counts_in_full_until_read_anew,
 		description_is_read_before_a_target_that_waits_is_set,
+		end_of_a_cut_that_waits_is_set_though_the_vm_is_not_managed_any_more,
+		vm_that_changes_its_group_in_a_cut_keeps_the_ceiling_that_is_being_recorded,
 		all_that_applies_is_shown_beside_the_state_that_counts,
 		statistics_that_tell_only_what_is_free_are_limited,
 		device_without_driver_is_no_donor_and_becomes_one_when_the_driver_comes,
@@ -663,9 +888,13 @@ int main(void)
 		outgoing_vm_that_waits_for_its_end_is_migrating_and_not_incoming,
 		incoming_vm_counts_and_gets_no_balloon_call_until_it_runs,
 		statistics_that_stand_still_after_a_restore_are_stale_and_nobody_is_asked_on_them,
+		statistics_that_stand_still_are_not_armed_anew_while_observing,
 		vm_that_ends_and_starts_again_begins_anew_with_what_is_found,
 		renamed_vm_stays_the_same_and_another_gets_its_name,
 		vm_restarted_between_two_listings_is_a_new_one,
+		vm_that_was_started_anew_has_its_name_until_the_next_decision,
+		vm_that_comes_back_is_not_told_before_its_process_is_looked_at,
+		vm_that_is_renamed_as_it_comes_is_arriving_all_the_same,
 		vm_that_vanishes_among_others_ends_nothing_of_theirs,
 		stopped_vm_is_said_once_in_a_thousand_ticks,
 		failure_of_a_dead_vm_is_told_with_the_name_that_it_was_listed_with,
@@ -686,6 +915,11 @@ int main(void)
 	tcase_add_checked_fixture(tc, host_setup, host_teardown);
 	for (size_t i = 0; i < sizeof(tests) / sizeof(tests[0]); i++)
 		tcase_add_test(tc, tests[i]);
+	tcase_add_loop_test(tc,
+		cut_that_waits_is_not_set_any_more_where_it_may_not_be_and_the_engine_is_told, 0,
+		4);
+	tcase_add_loop_test(
+		tc, way_back_that_waits_is_set_though_paused_and_not_though_unmanaged, 0, 3);
 	suite_add_tcase(suite, tc);
 	return suite_run(suite);
 }

@@ -12,6 +12,7 @@
 #include <string.h>
 
 #include "common/json.h"
+#include "common/text.h"
 #include "hv/ballastd/views.h"
 #include "hv/sim/sim.h"
 #include "tests/unit/suite.h"
@@ -584,7 +585,7 @@ START_TEST(set_is_whole_or_refused)
 		{ "{\"name\":\"web\",\"min\":\"\"}", "is empty" },
 		{ "{\"name\":\"web\",\"max\":\"max\"}", "is no size" },
 		{ "{\"name\":\"web\",\"group\":\"prod\"}", "is a path" },
-		{ "{\"name\":\"web\",\"group\":\"/a/../b\"}", "is no path" },
+		{ "{\"name\":\"web\",\"group\":\"/a/../b\"}", "has a part . or .." },
 		{ "{\"name\":\"web\",\"manage\":\"yes\"}", "no, observe, act" },
 		{ "{\"name\":\"web\",\"guest_swap\":true}", "is a string" },
 		{ "{\"name\":\"web\",\"soft-limit\":\"1GiB\"}", "no parameter 'soft-limit'" },
@@ -741,6 +742,136 @@ START_TEST(no_port_is_added_while_only_observing)
 }
 END_TEST
 
+/* A rule moves web: until the next decision the engine knows it where it was. */
+static void move_web(void)
+{
+	struct hv_knobs group = { .has_group = true, .group = (char *)"/moved" };
+	struct core_rule rule = {
+		.name = (char *)"r", .match_name = (char *)"web", .knobs = group
+	};
+	struct core_config moved = config;
+
+	moved.rules = &rule;
+	moved.nr_rules = 1;
+	ck_assert_int_eq(core_set_config(core, now, &moved), 0);
+}
+
+static void is_of_web(const char *method, const char *array)
+{
+	struct json_object *result = call_ok(&client, method, "{\"name\":\"web\"}"), *vms = NULL;
+
+	if (array) {
+		ck_assert_int_eq(json_get_array(result, array, &vms), 0);
+		ck_assert_uint_eq(json_object_array_length(vms), 1);
+		ck_assert_str_eq(text(item(result, array, 0), "name"), "web");
+	} else {
+		ck_assert_str_eq(text(result, "name"), "web");
+	}
+	json_object_put(result);
+}
+
+START_TEST(vm_that_changes_its_group_is_named_by_all_methods_until_the_next_decision)
+{
+	struct json_object *result;
+
+	move_web();
+	is_of_web("release", NULL);
+	is_of_web("explain", "vms");
+	is_of_web("show", NULL);
+	is_of_web("pause", "vms");
+	call_fails("reclaim", "{\"size\":\"1MiB\",\"group\":\"web\"}", CONTROL_PARAMS, "is a VM");
+	call_fails("plan", "{\"size\":\"1MiB\",\"group\":\"web\"}", CONTROL_PARAMS, "is a VM");
+	result = call_ok(&client, "set", "{\"name\":\"web\",\"min\":\"1MiB\"}");
+	json_object_put(result);
+	run(200 * MS);
+	ck_assert_str_eq(client.last, "set.done {\"set\":1,\"state\":\"done\"}");
+	is_of_web("show", NULL);
+}
+END_TEST
+
+START_TEST(group_is_written_in_its_one_form)
+{
+	struct json_object *result;
+
+	json_object_put(call_ok(&client, "set", "{\"name\":\"web\",\"group\":\"//prod/web/\"}"));
+	run(2000 * MS);
+	result = call_ok(&client, "show", "{\"name\":\"web\"}");
+	ck_assert_str_eq(text(result, "group"), "/prod/web");
+	ck_assert(!has(result, "refused"));
+	ck_assert_str_eq(text(item(result, "knobs", 6), "value"), "/prod/web");
+	json_object_put(result);
+}
+END_TEST
+
+START_TEST(error_that_is_too_long_ends_at_a_whole_character)
+{
+	char params[1200] = "{\"name\":\"", *end = params + strlen(params);
+	struct control_error error;
+
+	for (int i = 0; i < 400; i++, end += 2)
+		memcpy(end, "\xc3\xa9", 2);
+	strcpy(end, "\"}");
+	ck_assert_ptr_null(call(&client, "show", params, &error));
+	ck_assert(text_is_utf8(error.message));
+	ck_assert_ptr_nonnull(strstr(error.message, "\xc3\xa9"));
+}
+END_TEST
+
+START_TEST(what_is_not_known_of_a_guest_is_no_estimate)
+{
+	struct json_object *result, *vm;
+	struct sim_vm fixed;
+
+	sim_vm_default(&fixed);
+	fixed.name = "a";
+	fixed.guest.maximum = MIB(256);
+	fixed.guest.balloon = false;
+	ck_assert_int_eq(sim_vm_add(hv, &fixed), 0);
+	run(8000 * MS);
+	result = call_ok(&client, "status", NULL);
+	vm = item(result, "vms", 0);
+	ck_assert_str_eq(text(vm, "name"), "a");
+	ck_assert(!has(vm, "guest_used") && !has(vm, "guest_used_estimated"));
+	json_object_put(result);
+}
+END_TEST
+
+/* Nobody goes on to lose memory to who only observes; and who manages it no more ends it as well.
+ */
+START_TEST(cut_that_runs_is_ended_when_observing_begins)
+{
+	struct hv_knobs observe = { .has_manage = true, .manage = HV_MANAGE_OBSERVE };
+	struct core_rule rule = { .name = (char *)"r", .knobs = observe };
+	struct core_config observing = config;
+	struct sim_vm_view view;
+	uint64_t targets, target;
+
+	json_object_put(call_ok(&client, "reclaim", "{\"size\":\"512MiB\"}"));
+	do {
+		run(STEP);
+		ck_assert_int_eq(sim_vm_view(hv, "batch", &view), 0);
+	} while (view.targets == 0 || guest_actual(view.guest) == MIB(1024));
+	ck_assert_uint_gt(guest_actual(view.guest), view.guest->target);
+	if (_i == 0) {
+		observing.engine.act = false;
+	} else {
+		observing.rules = &rule;
+		observing.nr_rules = 1;
+	}
+	ck_assert_int_eq(core_set_config(core, now, &observing), 0);
+	run(500 * MS);
+	ck_assert_int_eq(sim_vm_view(hv, "batch", &view), 0);
+	targets = view.targets;
+	target = view.guest->target;
+	ck_assert_uint_ge(target, guest_actual(view.guest));
+	ck_assert_uint_gt(target, view.lowest_target);
+	run(60000 * MS);
+	ck_assert_int_eq(sim_vm_view(hv, "batch", &view), 0);
+	ck_assert_uint_eq(view.targets, targets);
+	ck_assert_uint_eq(guest_actual(view.guest), target);
+}
+END_TEST
+
 static TCase *add_case(Suite *suite, const char *name, void (*start_case)(void))
 {
 	TCase *tc = tcase_create(name);
@@ -775,6 +906,12 @@ int main(void)
 	tcase_add_test(tc, set_is_written_and_counts_and_its_client_is_told_when);
 	tcase_add_test(tc, set_is_whole_or_refused);
 	tcase_add_test(tc, port_that_no_simulated_vm_can_have_is_said_to_whom_asked);
+	tcase_add_test(
+		tc, vm_that_changes_its_group_is_named_by_all_methods_until_the_next_decision);
+	tcase_add_test(tc, group_is_written_in_its_one_form);
+	tcase_add_test(tc, error_that_is_too_long_ends_at_a_whole_character);
+	tcase_add_test(tc, what_is_not_known_of_a_guest_is_no_estimate);
+	tcase_add_loop_test(tc, cut_that_runs_is_ended_when_observing_begins, 0, 2);
 	tcase_add_loop_test(tc, wrong_parameters_are_named, 0, sizeof(bad) / sizeof(bad[0]));
 	tc = add_case(suite, "observing", setup_observing);
 	tcase_add_test(tc, reclaim_is_refused_while_only_observing);

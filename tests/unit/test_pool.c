@@ -262,6 +262,7 @@ static uint64_t with_arc(const char *text)
 	return host.available;
 }
 
+/* BR-51: ZFS's cache gives way as page cache does, down to its minimum, and is no VM's fault. */
 START_TEST(arc_above_its_minimum_counts_as_available)
 {
 	ck_assert_uint_eq(with_arc(ARC("4294967296", "1073741824")), 12 * GIB);

@@ -534,7 +534,10 @@ END_TEST
 
 /*
  * BR-142: of those up to the VM's scope the least counts. What limits the machine's slice is the
- * operator's, and no memtune: lifting the VM's own would not help.
+ * operator's, and no memtune: lifting the VM's own would not help. Hard limits of v1's hierarchy
+ * are not read at all, an ancestor's or the VM's: the VM's own is libvirt's to tell (memtune's hard
+ * limit, which is a max), and what stands above it throttles nobody but swaps or kills, in all VMs
+ * at once, which usage and swap show. So none is shown as an outside limit.
  */
 START_TEST(limit_above_the_vms_own_scope_is_no_throttle_of_it)
 {

@@ -735,22 +735,68 @@ START_TEST(a_nul_within_a_line_is_refused)
 }
 END_TEST
 
-START_TEST(a_line_of_more_than_16_mib_is_refused)
+/* Spaces without end behind the header. */
+static ssize_t read_spaces(void *cookie, char *buf, size_t length)
 {
-	size_t most = UINT64_C(16) << 20, header = strlen(HEADER);
+	size_t *at = cookie, header = strlen(HEADER);
 
-	size = header + most + 2;
-	text = malloc(size);
-	ck_assert_ptr_nonnull(text);
-	memset(text, ' ', size);
-	memcpy(text, HEADER "{\"now\":1}", header + 9);
-	text[header + most] = '\n'; /* the longest that is taken */
-	ck_assert_msg(replay_text(text, header + most + 1) == 0, "%s", result.what);
-	text[header + most] = ' ';
-	text[header + most + 1] = '\n';
-	ck_assert_int_eq(replay_text(text, size), -EBADMSG);
+	if (*at < header) {
+		length = length < header - *at ? length : header - *at;
+		memcpy(buf, HEADER + *at, length);
+		*at += length;
+	} else {
+		memset(buf, ' ', length);
+	}
+	return (ssize_t)length;
+}
+
+START_TEST(a_line_of_more_than_128_mib_is_refused)
+{
+	size_t at = 0;
+	FILE *stream = fopencookie(&at, "r", (cookie_io_functions_t){ .read = read_spaces });
+
+	ck_assert_ptr_nonnull(stream);
+	ck_assert_int_eq(replay(stream, &result), -EBADMSG);
+	fclose(stream);
 	ck_assert_uint_eq(result.first_line, 2);
-	ck_assert_ptr_nonnull(strstr(result.what, "16 MiB"));
+	ck_assert_ptr_nonnull(strstr(result.what, "128 MiB"));
+}
+END_TEST
+
+/* All VMs that there may be, told in one tick and all of them asked. */
+START_TEST(the_longest_line_of_a_host_that_is_full_is_taken)
+{
+	static const uint64_t most = UINT64_C(1) << 38; /* 1 PiB of pages */
+	struct engine_change change = { .type = ENGINE_VM_NEW, .id = 65536, .parent = 65536 };
+	struct engine_reason reason = { .type = ENGINE_CUT, .at = most, .root = 65536, .step = 1 };
+	struct engine_action action = { .id = 65536, .seq = 1000000, .target = most };
+	struct vm_sample sample = { .id = 65536, .known = 255 };
+	struct engine_input input = { .now = most, .changes = &change, .nr_changes = 1 };
+	struct engine_output output = { .actions = &action, .nr_actions = 1 };
+	struct engine_config config;
+	struct record *record = NULL;
+
+	change.knobs = (struct memcg_knobs){ most, most, most, most };
+	change.attrs = (struct engine_vm_attrs){ .maximum = most, .ceiling = most, .act = true };
+	sample.actual = sample.resident = sample.swapped = sample.overhead = most;
+	sample.unused = sample.usable = sample.disk_caches = sample.swap_in = most;
+	sample.stats_actual = sample.applied_seq = most;
+	reason.free = (int64_t)most;
+	reason.wm_min = reason.wm_low = reason.wm_high = reason.need = reason.owed = most;
+	reason.step_need = reason.step_cap = reason.cap = reason.share = reason.bound = most;
+	reason.usage = reason.actual = reason.from = reason.to = reason.waiting = most;
+	action.ceiling = most;
+	action.reason = reason;
+	input.samples = &sample;
+	input.nr_samples = 1;
+	engine_config_default(&config);
+	ck_assert_int_eq(record_new(open_memstream(&text, &size), &config, &record), 0);
+	record_name(record, 1, NULL, "/");
+	size = 0;
+	record_tick(record, &input, 0, &output);
+	ck_assert_int_eq(record_error(record), 0);
+	ck_assert_uint_lt(size * 65536, UINT64_C(128) << 20);
+	record_free(record);
 }
 END_TEST
 
@@ -838,7 +884,9 @@ int main(void)
 	tcase_add_test(tcase, a_line_that_is_cut_off_before_the_end_is_told_by_its_number);
 	tcase_add_test(tcase, what_is_no_recording_is_refused_with_words);
 	tcase_add_test(tcase, a_nul_within_a_line_is_refused);
-	tcase_add_test(tcase, a_line_of_more_than_16_mib_is_refused);
+	tcase_set_timeout(tcase, 60); /* 128 MiB, byte by byte, with a sanitizer */
+	tcase_add_test(tcase, a_line_of_more_than_128_mib_is_refused);
+	tcase_add_test(tcase, the_longest_line_of_a_host_that_is_full_is_taken);
 	tcase_add_test(tcase, an_error_of_writing_ends_the_recording_and_is_told);
 	tcase_add_test(tcase, whatever_allocation_fails_replay_says_so_or_is_right);
 	suite_add_tcase(suite, tcase);

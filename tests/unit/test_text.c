@@ -84,6 +84,23 @@ START_TEST(utf8_is_told_from_other_bytes)
 }
 END_TEST
 
+START_TEST(what_is_no_utf8_is_taken_out)
+{
+	static const char *const mended[][2] = { { "", "" }, { "caf\xc3\xa9", "caf\xc3\xa9" },
+		{ "caf\xc3", "caf" }, { "ab\xe6\x97 c", "ab c" }, { "\xff\xfe", "" },
+		{ "a\xe9"
+		  "b\x80",
+			"ab" } };
+	char text[16];
+
+	for (size_t i = 0; i < sizeof(mended) / sizeof(mended[0]); i++) {
+		strcpy(text, mended[i][0]);
+		text_mend(text);
+		ck_assert_str_eq(text, mended[i][1]);
+	}
+}
+END_TEST
+
 int main(void)
 {
 	Suite *suite = suite_create("text");
@@ -92,6 +109,7 @@ int main(void)
 	tcase_add_loop_test(tc, what_speaks_to_a_terminal_is_escaped, 0, NR_CASES);
 	tcase_add_test(tc, text_is_cut_at_whole_characters);
 	tcase_add_test(tc, utf8_is_told_from_other_bytes);
+	tcase_add_test(tc, what_is_no_utf8_is_taken_out);
 	suite_add_tcase(suite, tc);
 	return suite_run(suite);
 }
