@@ -54,9 +54,7 @@ static int send_text(void *ctx, const char *text, size_t length)
 			     : port_send(way->fd, text, length);
 }
 
-/* Before others that want the processor: the host waits a second for an answer. The unit has it
- * too.
- */
+/* Before others: the host waits a second for an answer. The unit has it too. */
 #define NICE (-10)
 
 /*
