@@ -44,6 +44,7 @@ const struct xen_calls xen_calls = {
 		.rest = 1000000,	/* balloons move within 50 ms, or go on within that */
 		.nudge_first = 2000000, /* one that moves is left alone; each is a write */
 		.nudge_most = 60000000,
+		.driver = 60000000,	/* one that boots slowly shows it within that */
 		.forget = 60000000,	/* a reboot takes seconds */
 		.silent = AGENT_CHANNEL_SILENT_US,
 		.remake = 5000000,
