@@ -514,13 +514,8 @@ static void print_command_help(const struct command *command)
 	if (command->takes & TAKES_DIRECT)
 		fputs("      --direct      without the daemon\n"
 		      "  -c, --connect URI the hypervisor; default: $LIBVIRT_DEFAULT_URI, in a "
-<<<<<<< HEAD
 		      "Xen host's\n"
 		      "                    dom0 xen:///local, qemu:///system\n",
-=======
-		      "Xen\n"
-		      "                    host's dom0 xen:///local, qemu:///system\n",
->>>>>>> 856a0b6 (Xen's lab: the contract on the hypervisor, a hostile guest, a broken connection, ballastctl, dom0)
 			stdout);
 }
 
