@@ -80,6 +80,8 @@ struct hv {
 /* ---- xen.c ---- */
 struct hv *xen_get(struct hv *hv);
 void xen_put(struct hv *hv);
+/* Lock held: also one that has gone, or is not adopted; NULL. */
+struct domain *xen_find_any(struct hv *hv, const struct hv_uuid *uuid);
 /* Lock held: one that the hypervisor still has; NULL. */
 struct domain *xen_find(struct hv *hv, const struct hv_uuid *uuid);
 /* Lock held. */

@@ -26,6 +26,7 @@ struct xen_times {
 	uint64_t
 		nudge_first; /* a guest that stands short of its target is told again; doubles... */
 	uint64_t nudge_most; /* ...up to this */
+	uint64_t driver;     /* a guest that showed none for so long has none */
 	uint64_t forget;     /* knobs of a domain that has gone: it may be rebooting */
 	uint64_t silent;     /* an agent that said nothing for so long is greeted anew */
 	uint64_t remake;     /* before the keys that a guest removed are made again */

@@ -55,17 +55,14 @@ static void make_uuid(uint32_t domid, struct hv_uuid *ret_uuid)
 		ret_uuid->bytes[12 + i] = (uint8_t)(domid >> (24 - 8 * i));
 }
 
-static struct domain *find_any(struct hv *hv, const struct hv_uuid *uuid)
-{
-	struct domain *d;
-
-	HASH_FIND(hh, hv->domains, uuid, sizeof(*uuid), d);
-	return d;
-}
-
-/* Another life of the same VM, or a new one, in the same place of the table. */
+/*
+ * Another life of the same VM, or a new one, in the same place of the table. What was decided for
+ * the one before, until the core was told that it is another, is no target of this one's.
+ */
 static void begin_life(struct hv *hv, struct domain *d, const xc_domaininfo_t *info)
 {
+	uint64_t said = d->words_said;
+	bool lived = d->creation > 0;
 	struct hv_uuid uuid = d->uuid;
 	UT_hash_handle hh = d->hh;
 
@@ -78,8 +75,8 @@ static void begin_life(struct hv *hv, struct domain *d, const xc_domaininfo_t *i
 	d->domid = info->domain;
 	memcpy(d->handle, info->handle, sizeof(d->handle));
 	d->creation = ++hv->creations;
-	/* What was decided for another life is no target of this one's. */
-	d->words = d->words_said = d->creation << 32;
+	d->words = d->creation << 32;
+	d->words_said = lived ? said : d->words;
 	hv->lives++;
 	hv->by_domid[d->domid] = d;
 }
@@ -122,11 +119,11 @@ static void come(struct hv *hv, const xc_domaininfo_t *info)
 	memcpy(uuid.bytes, info->handle, sizeof(uuid.bytes));
 	if (!memcmp(info->handle, none, sizeof(none)))
 		make_uuid(info->domain, &uuid);
-	d = find_any(hv, &uuid);
+	d = xen_find_any(hv, &uuid);
 	/* Two that live at once; one that was not seen this time has gone. */
 	if (d && !d->gone_at && d->seen && !(d->flags & (XEN_DOMINF_dying | XEN_DOMINF_shutdown))) {
 		make_uuid(info->domain, &uuid);
-		d = find_any(hv, &uuid);
+		d = xen_find_any(hv, &uuid);
 	}
 	if (d && d->creation)
 		tell(hv, d, HV_EVENT_REBOOTED, 0);
@@ -282,7 +279,7 @@ static int look_at_new(struct hv *hv, const struct hv_uuid *uuid, uint64_t creat
 	int r;
 
 	pthread_mutex_lock(&hv->lock);
-	d = find_any(hv, uuid);
+	d = xen_find_any(hv, uuid);
 	if (!d || d->creation != creation) {
 		pthread_mutex_unlock(&hv->lock);
 		return 0;
@@ -292,7 +289,7 @@ static int look_at_new(struct hv *hv, const struct hv_uuid *uuid, uint64_t creat
 	copy.name = NULL;
 	r = read_new(hv, &copy);
 	pthread_mutex_lock(&hv->lock);
-	d = find_any(hv, uuid);
+	d = xen_find_any(hv, uuid);
 	if (d && d->creation == creation) {
 		if (r == 0)
 			adopt(hv, d, &copy);
@@ -317,7 +314,7 @@ static int read_told(struct hv *hv, const struct domain *copy)
 	if (r < 0)
 		return store_lost(r) ? r : 0;
 	pthread_mutex_lock(&hv->lock);
-	d = find_any(hv, &copy->uuid);
+	d = xen_find_any(hv, &copy->uuid);
 	if (d && d->creation == copy->creation && domain_told(d, kib))
 		tell(hv, d, HV_EVENT_TOLD, d->words);
 	pthread_mutex_unlock(&hv->lock);
@@ -345,7 +342,7 @@ static int read_name(struct hv *hv, const struct domain *copy)
 	if (r < 0)
 		return store_lost(r) ? r : 0;
 	pthread_mutex_lock(&hv->lock);
-	d = find_any(hv, &copy->uuid);
+	d = xen_find_any(hv, &copy->uuid);
 	if (d && d->creation == copy->creation && d->name && *name && strlen(name) <= HV_NAME_MAX &&
 		strcmp(name, d->name) != 0) {
 		free(d->name);
@@ -385,7 +382,7 @@ static int do_deed(struct hv *hv, const struct hv_uuid *uuid)
 	int r = 0;
 
 	pthread_mutex_lock(&hv->lock);
-	d = find_any(hv, uuid);
+	d = xen_find_any(hv, uuid);
 	if (d)
 		deed = domain_due(d, now, &hv->calls->times, &kib);
 	if (deed == DOMAIN_NOTHING) {
@@ -399,9 +396,11 @@ static int do_deed(struct hv *hv, const struct hv_uuid *uuid)
 	else
 		r = xen_write_target(hv, &hv->link, &copy, kib);
 	pthread_mutex_lock(&hv->lock);
-	d = find_any(hv, uuid);
+	d = xen_find_any(hv, uuid);
 	if (d && d->creation == copy.creation && r == 0)
 		domain_wrote(d, now, &hv->calls->times, deed, kib);
+	else if (d && d->creation == copy.creation && store_lost(r))
+		domain_doubt(d, kib, copy.goal_kib, copy.ceiling_kib);
 	pthread_mutex_unlock(&hv->lock);
 	return store_lost(r) ? r : 0;
 }
@@ -487,7 +486,7 @@ static int clear_up_after(struct hv *hv, const struct domain *copy, uint64_t now
 	if (r < 0)
 		return r;
 	pthread_mutex_lock(&hv->lock);
-	d = find_any(hv, &copy->uuid);
+	d = xen_find_any(hv, &copy->uuid);
 	if (d && d->creation == copy->creation && d->gone_at) {
 		d->adopted = false; /* its state is cleared up */
 		if (all)
@@ -512,7 +511,7 @@ static int find_leftovers(struct hv *hv)
 		struct hv_uuid uuid;
 		struct domain *d;
 
-		if (hv_uuid_parse(names[i], &uuid) < 0 || find_any(hv, &uuid))
+		if (hv_uuid_parse(names[i], &uuid) < 0 || xen_find_any(hv, &uuid))
 			continue;
 		d = add(hv, &uuid);
 		if (d) {

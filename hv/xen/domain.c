@@ -134,10 +134,35 @@ void domain_recorded_goal(struct domain *d, uint64_t kib)
 	d->recorded_kib = kib && apart(kib, d->stored_kib) == DOMAIN_PAGE_KIB ? kib : 0;
 }
 
+void domain_doubt(struct domain *d, uint64_t kib, uint64_t goal_kib, uint64_t ceiling_kib)
+{
+	d->doubt_kib = kib;
+	d->doubt_goal_kib = goal_kib;
+	d->doubt_ceiling_kib = ceiling_kib;
+}
+
+/* memory/target was read. */
+static void settle_doubt(struct domain *d, uint64_t kib)
+{
+	if (d->doubt_kib && d->doubt_kib == kib) {
+		d->stored_kib = kib;
+		d->goal_kib = d->doubt_goal_kib;
+		d->ceiling_kib = d->doubt_ceiling_kib;
+		if (d->ceiling_kib)
+			d->ours = d->act = true;
+		d->probe_kib = 0;
+		d->nudge_pause = 0;
+		d->max_at = 0;
+	}
+	d->doubt_kib = 0;
+}
+
 bool domain_told(struct domain *d, uint64_t kib)
 {
-	bool first = !d->adopted, foreign = !first && kib != d->stored_kib;
+	bool first = !d->adopted, foreign;
 
+	settle_doubt(d, kib);
+	foreign = !first && kib != d->stored_kib;
 	d->adopted = true;
 	d->stored_kib = kib;
 	if (!first && !foreign)
@@ -154,6 +179,7 @@ bool domain_told(struct domain *d, uint64_t kib)
 void domain_set(struct domain *d, uint64_t now, uint64_t kib, const struct xen_times *times)
 {
 	d->stored_kib = d->goal_kib = kib;
+	d->doubt_kib = 0;
 	d->ours = d->act = true;
 	d->probe_kib = 0;
 	d->nudge_pause = times->nudge_first;
@@ -212,6 +238,16 @@ static enum domain_deed max_due(struct domain *d, uint64_t now, uint64_t *ret_ki
 	return DOMAIN_MAX;
 }
 
+bool domain_warns(struct domain *d, uint64_t now, const struct xen_times *times)
+{
+	if (d->warned || d->driver || !d->probed_at || !(d->flags & XEN_DOMINF_hvm_guest) ||
+		d->goal_kib + DOMAIN_NEAR_KIB >= d->static_max_kib ||
+		now < d->probed_at + times->driver)
+		return false;
+	d->warned = true;
+	return true;
+}
+
 enum domain_deed domain_due(
 	struct domain *d, uint64_t now, const struct xen_times *times, uint64_t *ret_kib)
 {
@@ -244,7 +280,10 @@ void domain_wrote(struct domain *d, uint64_t now, const struct xen_times *times,
 		return;
 	}
 	d->stored_kib = kib;
+	d->doubt_kib = 0;
 	if (deed == DOMAIN_PROBE) {
+		if (!d->probed_at)
+			d->probed_at = now;
 		d->probe_kib = d->tot_kib;
 		/* One that stands there already does not move for it: told again, the other way. */
 		d->probe_missed = domain_actual_kib(d) == kib;

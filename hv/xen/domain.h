@@ -54,6 +54,9 @@ struct domain {
 	uint64_t words; /* counts where somebody else wrote another; not the same in two lives */
 	uint64_t words_said; /* what that was when the core was told */
 
+	/* What was written when the connection went: it may stand in the store. 0: nothing. */
+	uint64_t doubt_kib, doubt_goal_kib, doubt_ceiling_kib;
+
 	/* What is wanted: stored_kib, or next to it where the guest was nudged. */
 	uint64_t goal_kib;
 	uint64_t recorded_kib; /* what an earlier run meant, until it is adopted; 0: as it stands */
@@ -72,6 +75,8 @@ struct domain {
 	uint64_t updates;     /* statistics read since the driver was seen */
 	bool driver;	      /* a balloon was seen to work */
 	uint64_t probe_kib;   /* tot_kib when a page was asked for; 0: none was */
+	uint64_t probed_at;   /* the first time */
+	bool warned;	      /* that it has none, and is populated on demand */
 	bool probe_up;
 	bool probe_missed; /* it moved since, and for another reason, or need not move for it */
 
@@ -90,6 +95,13 @@ void domain_recorded_goal(struct domain *d, uint64_t kib);
 /* What memory/target says. True: somebody else wrote it, and it is their word now. */
 bool domain_told(struct domain *d, uint64_t kib);
 
+/*
+ * We may have written it, with what goal and ceiling: the connection was lost before that was
+ * answered. Where it stands when memory/target is read the next time it was, and is no word of
+ * somebody else's.
+ */
+void domain_doubt(struct domain *d, uint64_t kib, uint64_t goal_kib, uint64_t ceiling_kib);
+
 /* We wrote it: a target (not a nudge). */
 void domain_set(struct domain *d, uint64_t now, uint64_t kib, const struct xen_times *times);
 
@@ -103,10 +115,22 @@ uint64_t domain_max_kib(const struct domain *d, uint64_t target_kib);
 uint64_t domain_most_kib(const struct domain *d);
 enum hv_run_state domain_state(const struct domain *d);
 
+/*
+ * Once, of a guest that is populated on demand below its maximum, and has shown no driver for so
+ * long that it has none: the hypervisor crashes it when it uses more.
+ */
+bool domain_warns(struct domain *d, uint64_t now, const struct xen_times *times);
+
 /* What is due. */
 enum domain_deed {
 	DOMAIN_NOTHING,
-	DOMAIN_PROBE, /* write *ret_kib where stored_kib stands: who obeys has a driver */
+	/*
+	 * Write *ret_kib where stored_kib stands: who obeys has a driver. It is one page, and the
+	 * only thing that a guest is told before its driver is known. One that has
+	 * control/feature-balloon when it is adopted is not told even that, but Linux's driver
+	 * does not write that key, and shows itself by nothing else.
+	 */
+	DOMAIN_PROBE,
 	DOMAIN_NUDGE, /* the same: it stands short of its target */
 	DOMAIN_MAX,   /* set max_pages to *ret_kib */
 	DOMAIN_CLEAR, /* the probe is over: write goal_kib back */

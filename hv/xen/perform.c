@@ -177,6 +177,12 @@ static int write_goal(struct store *store, xs_transaction_t t, const struct writ
 	return r == 0 ? record(store, t, w->domain, "goal", w->domain->goal_kib) : r;
 }
 
+/* Whether memory/target is what we know, or may have written ourselves. */
+static bool known(const struct domain *d, uint64_t kib)
+{
+	return kib == d->stored_kib || (d->doubt_kib && kib == d->doubt_kib);
+}
+
 /*
  * A domain's path is written only where it is there, says what we know, and the hypervisor has the
  * domain still: one that goes meanwhile takes its path along, and the transaction fails.
@@ -194,7 +200,7 @@ static int write_target(struct store *store, xs_transaction_t t, void *ctx)
 		return r;
 	w->ret_theirs = r < 0 ? 0 : old;
 	/* What is no number is nobody's word: a target may take its place. */
-	if (r < 0 ? w->nudge : old != w->domain->stored_kib || w->words != w->domain->words)
+	if (r < 0 ? w->nudge : !known(w->domain, old) || w->words != w->domain->words)
 		return -ESTALE;
 	if (w->ceiling_kib) {
 		r = begin_record(store, t, w->domain);
@@ -250,6 +256,12 @@ static struct domain *same(struct hv *hv, const struct domain *copy)
 	return domain && domain->creation == copy->creation ? domain : NULL;
 }
 
+/* Of whole pages. */
+static uint64_t pages_kib(uint64_t bytes)
+{
+	return bytes / 1024 / DOMAIN_PAGE_KIB * DOMAIN_PAGE_KIB;
+}
+
 /* Before it may have more; what it has too much goes once it gave: see domain.c. */
 static int raise_max(struct hv *hv, struct xen_link *link, const struct domain *d, uint64_t kib)
 {
@@ -258,6 +270,15 @@ static int raise_max(struct hv *hv, struct xen_link *link, const struct domain *
 	if (d->max_kib >= max)
 		return 0;
 	return hv->calls->domain_setmaxmem(link->xc, d->domid, max) < 0 ? -errno : 0;
+}
+
+/* dom0 keeps its minimum whoever decided otherwise: all guests live by it. */
+static uint64_t bounded(const struct hv *hv, const struct domain *d, uint64_t kib)
+{
+	uint64_t least = d->domid == 0 ? pages_kib(hv->dom0_min + DOMAIN_PAGE_KIB * 1024 - 1) : 0;
+
+	kib = kib > least ? kib : least;
+	return kib < domain_most_kib(d) ? kib : domain_most_kib(d);
 }
 
 /* With hv->telling. *d becomes what the domain is. */
@@ -275,8 +296,7 @@ static void tell_target(struct hv *hv, struct xen_link *link, struct hv_event *e
 		return;
 	}
 	d->max_kib = info.max_pages * DOMAIN_PAGE_KIB;
-	if (w->kib > domain_most_kib(d))
-		w->kib = domain_most_kib(d);
+	w->kib = bounded(hv, d, w->kib);
 	r = raise_max(hv, link, d, w->kib);
 	if (r < 0) {
 		failed(event, r, "raising its maximum");
@@ -293,6 +313,8 @@ static void tell_target(struct hv *hv, struct xen_link *link, struct hv_event *e
 		domain_set(domain, hv_now(), w->kib, &hv->calls->times);
 		domain->ceiling_kib = w->ceiling_kib;
 	}
+	if (domain && store_lost(r))
+		domain_doubt(domain, w->kib, w->kib, w->ceiling_kib);
 	pthread_mutex_unlock(&hv->lock);
 	if (r < 0)
 		failed(event, r, "writing its memory/target");
@@ -306,7 +328,7 @@ static void set_target(struct hv *hv, struct xen_link *link, struct hv_task *tas
 		.link = link,
 		.domain = &d,
 		.words = task->mark,
-		.kib = call->target / 1024 / DOMAIN_PAGE_KIB * DOMAIN_PAGE_KIB,
+		.kib = pages_kib(call->target),
 		.ceiling_kib = call->ceiling / 1024 };
 
 	if (call->target == 0 || call->target == HV_UNLIMITED || call->ceiling == HV_UNLIMITED) {
@@ -319,6 +341,20 @@ static void set_target(struct hv *hv, struct xen_link *link, struct hv_task *tas
 }
 
 /* ---- statistics ---- */
+
+/* Lock held. It is lost where there is no memory for it. */
+static void warn(const struct domain *d, struct hv_event *event)
+{
+	char uuid[HV_UUID_TEXT];
+
+	hv_uuid_format(&d->uuid, uuid);
+	if (asprintf(&event->message,
+		    "%s (%s) is populated on demand, and no balloon driver is seen in it: it is "
+		    "crashed once it uses more than %" PRIu64 " of its %" PRIu64
+		    " MiB; install a driver, or give it all of them with xl mem-set",
+		    d->name, uuid, d->goal_kib / 1024, d->static_max_kib / 1024) < 0)
+		event->message = NULL;
+}
 
 static void read_stats(struct hv *hv, struct xen_link *link, struct hv_event *event)
 {
@@ -342,6 +378,8 @@ static void read_stats(struct hv *hv, struct xen_link *link, struct hv_event *ev
 			event->stats.known |= HV_STAT_LAST_UPDATE;
 			event->stats.last_update = ++domain->updates;
 		}
+		if (domain_warns(domain, hv_now(), &hv->calls->times))
+			warn(domain, event);
 	}
 	pthread_mutex_unlock(&hv->lock);
 	if (!domain)

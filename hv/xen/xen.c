@@ -88,15 +88,22 @@ static int start_thread(struct hv *hv, void *(*run)(void *))
 	xen_get(hv);
 	r = hv_thread_start(run, hv);
 	if (r < 0)
-		xen_put(hv); /* never the last one: the caller has its own */
+		atomic_fetch_sub(&hv->refs, 1); /* never the last one: the caller has its own */
 	return r;
 }
 
-struct domain *xen_find(struct hv *hv, const struct hv_uuid *uuid)
+struct domain *xen_find_any(struct hv *hv, const struct hv_uuid *uuid)
 {
 	struct domain *domain;
 
 	HASH_FIND(hh, hv->domains, uuid, sizeof(*uuid), domain);
+	return domain;
+}
+
+struct domain *xen_find(struct hv *hv, const struct hv_uuid *uuid)
+{
+	struct domain *domain = xen_find_any(hv, uuid);
+
 	return domain && domain->adopted && !domain->gone_at ? domain : NULL;
 }
 
@@ -402,19 +409,28 @@ static int submit(struct hv *hv, const struct hv_call *call)
 	return hv_task_submitted(&hv->queue, task, r, away);
 }
 
+/* Lock held: the core is told of that word, or of that life. */
+static void note_said(struct domain *domain, const struct hv_event *event)
+{
+	uint64_t said = event->type == HV_EVENT_TOLD ? event->actual : domain->creation << 32;
+
+	if (said > domain->words_said && said <= domain->words)
+		domain->words_said = said;
+}
+
 static int next(struct hv *hv, struct hv_event *ret_event)
 {
-	int r = hv_queue_take(&hv->queue, ret_event);
-	struct domain *domain;
+	struct domain *domain = NULL;
+	int r;
 
-	if (r > 0 && ret_event->type == HV_EVENT_TOLD) {
-		pthread_mutex_lock(&hv->lock);
-		domain = xen_find(hv, &ret_event->uuid);
-		if (domain && ret_event->actual > domain->words_said &&
-			ret_event->actual <= domain->words)
-			domain->words_said = ret_event->actual;
-		pthread_mutex_unlock(&hv->lock);
-	}
+	/* With the lock, as another life is not said with the one before. */
+	pthread_mutex_lock(&hv->lock);
+	r = hv_queue_take(&hv->queue, ret_event);
+	if (r > 0 && (ret_event->type == HV_EVENT_TOLD || ret_event->type == HV_EVENT_REBOOTED))
+		domain = xen_find_any(hv, &ret_event->uuid);
+	if (domain)
+		note_said(domain, ret_event);
+	pthread_mutex_unlock(&hv->lock);
 	return r;
 }
 

@@ -10,14 +10,34 @@
 #include <poll.h>
 #include <string.h>
 
-/* Calls in a row; more than any queue of a backend has room for by accident. */
-#define MANY 500
+/* Calls in a row; more than any queue of a backend has room for by accident; of a slow one fewer.
+ */
+#define MANY	  500
+#define MANY_REAL 50
 
 static const struct contract_subject *subject;
 static struct hv *hv;
 static uint64_t token;
 
 /* ---- helpers ---- */
+
+static uint64_t maximum(void)
+{
+	return subject->real ? subject->real->maximum : CONTRACT_MAXIMUM;
+}
+
+/* What VMs are told to have, and have themselves. */
+static uint64_t less(void)
+{
+	return subject->real ? subject->real->target : CONTRACT_MAXIMUM / 2;
+}
+
+static bool at(uint64_t actual, uint64_t wanted)
+{
+	uint64_t apart = actual > wanted ? actual - wanted : wanted - actual;
+
+	return apart <= (subject->real ? subject->real->near : 0);
+}
 
 static void setup(void)
 {
@@ -82,8 +102,8 @@ static struct hv_call make(enum hv_call_type type, const char *vm)
 	if (vm)
 		call.uuid = subject->uuid(vm);
 	if (type == HV_TARGET) {
-		call.target = CONTRACT_MAXIMUM / 2;
-		call.ceiling = CONTRACT_MAXIMUM;
+		call.target = less();
+		call.ceiling = maximum();
 	}
 	if (type == HV_PERIOD)
 		call.period_s = 1;
@@ -305,7 +325,8 @@ END_TEST
 START_TEST(close_with_calls_out_waits_for_nothing)
 {
 	open_host();
-	subject->act(hv, CONTRACT_HANG, "web");
+	if (!subject->real)
+		subject->act(hv, CONTRACT_HANG, "web");
 	for (enum hv_call_type type = HV_LIST; type <= HV_HOST; type++)
 		submit(type, of_a_vm(type) ? "web" : NULL);
 	subject->backend->close(hv);
@@ -349,17 +370,18 @@ END_TEST
 
 START_TEST(no_answer_is_lost_among_many)
 {
+	unsigned int many = subject->real ? MANY_REAL : MANY;
 	bool seen[MANY] = { false };
 	uint64_t first = token + 1;
 	struct hv_event event;
 
 	open_host();
-	for (unsigned int i = 0; i < MANY; i++)
+	for (unsigned int i = 0; i < many; i++)
 		submit(i % 2 ? HV_HOST : HV_LIST, NULL);
-	for (unsigned int left = MANY; left;) {
+	for (unsigned int left = many; left;) {
 		ck_assert(next_event(&event));
 		if (event.token) {
-			ck_assert_uint_lt(event.token - first, MANY);
+			ck_assert_uint_lt(event.token - first, many);
 			ck_assert(!seen[event.token - first]);
 			seen[event.token - first] = true;
 			left--;
@@ -435,7 +457,7 @@ START_TEST(running_vms_are_listed_with_name_and_state)
 		web |= !strcmp(vm->name, "web") && same(&vm->uuid, "web");
 		db |= !strcmp(vm->name, "db") && same(&vm->uuid, "db");
 	}
-	ck_assert_uint_eq(event.listed.nr, 2);
+	ck_assert_uint_eq(event.listed.nr, 2 + (subject->real ? subject->real->others : 0));
 	ck_assert(web && db);
 	hv_event_clear(&event);
 }
@@ -450,7 +472,7 @@ START_TEST(a_description_has_name_maximum_balloon_and_no_knobs_that_nobody_set)
 	ck_assert_int_eq(event.error, 0);
 	ck_assert(same(&event.info.uuid, "web"));
 	ck_assert_str_eq(event.info.name, "web");
-	ck_assert_uint_eq(event.info.maximum, CONTRACT_MAXIMUM);
+	ck_assert_uint_eq(event.info.maximum, maximum());
 	ck_assert(event.info.balloon);
 	ck_assert_uint_eq(event.info.ceiling, 0);
 	ck_assert(!event.info.metadata.has_soft_limit && !event.info.metadata.has_min);
@@ -468,7 +490,7 @@ START_TEST(statistics_say_actual_and_nothing_that_was_not_told)
 	event = ask(HV_STATS, "web");
 	ck_assert_int_eq(event.error, 0);
 	ck_assert_uint_eq(event.stats.known & HV_STAT_ACTUAL, HV_STAT_ACTUAL);
-	ck_assert_uint_eq(event.stats.actual, CONTRACT_MAXIMUM);
+	ck_assert(at(event.stats.actual, maximum()));
 	/* They are switched off. */
 	ck_assert_uint_eq(event.stats.known & (HV_STAT_USABLE | HV_STAT_SWAP_IN), 0);
 	hv_event_clear(&event);
@@ -498,11 +520,11 @@ START_TEST(a_target_is_set_and_its_ceiling_recorded)
 
 	open_host();
 	ck_assert_int_eq(error_of(HV_TARGET, "web"), 0);
-	ck_assert_uint_eq(subject->target(hv, "web"), CONTRACT_MAXIMUM / 2);
-	ck_assert_uint_ne(subject->target(hv, "db"), CONTRACT_MAXIMUM / 2);
+	ck_assert_uint_eq(subject->target(hv, "web"), less());
+	ck_assert_uint_ne(subject->target(hv, "db"), less());
 	event = ask(HV_INFO, "web");
-	ck_assert_uint_eq(event.info.ceiling, CONTRACT_MAXIMUM);
-	ck_assert_uint_eq(event.info.maximum, CONTRACT_MAXIMUM);
+	ck_assert_uint_eq(event.info.ceiling, maximum());
+	ck_assert_uint_eq(event.info.maximum, maximum());
 	hv_event_clear(&event);
 }
 END_TEST
@@ -515,13 +537,13 @@ START_TEST(a_ceiling_that_changes_is_recorded_anew)
 	open_host();
 	ck_assert_int_eq(error_of(HV_TARGET, "web"), 0);
 	call = make(HV_TARGET, "web");
-	call.ceiling = CONTRACT_MAXIMUM - 64 * CONTRACT_MIB;
+	call.ceiling = maximum() - 8 * CONTRACT_MIB;
 	ck_assert_int_eq(subject->backend->submit(hv, &call), 0);
 	event = answer_to(call.token);
 	ck_assert_int_eq(event.error, 0);
 	hv_event_clear(&event);
 	event = ask(HV_INFO, "web");
-	ck_assert_uint_eq(event.info.ceiling, CONTRACT_MAXIMUM - 64 * CONTRACT_MIB);
+	ck_assert_uint_eq(event.info.ceiling, maximum() - 8 * CONTRACT_MIB);
 	hv_event_clear(&event);
 }
 END_TEST
@@ -606,7 +628,7 @@ START_TEST(a_balloon_that_moved_is_told_with_its_last_value)
 		ck_assert_uint_eq(event.token, 0);
 		actual = event.actual;
 		hv_event_clear(&event);
-	} while (actual != CONTRACT_MAXIMUM / 2);
+	} while (!at(actual, less()));
 }
 END_TEST
 
@@ -656,13 +678,16 @@ int contract_run(const struct contract_subject *of)
 	tcase_add_test(tests, a_target_is_set_and_its_ceiling_recorded);
 	tcase_add_test(tests, a_ceiling_that_changes_is_recorded_anew);
 	tcase_add_test(tests, a_port_for_an_agent_is_added_once_or_cannot_be_added_at_all);
-	tcase_add_test(tests, a_vm_that_hangs_costs_the_others_nothing);
 	tcase_add_test(tests, knobs_that_are_written_are_described_and_others_stay);
 	tcase_add_test(tests, min_over_max_is_refused_and_nothing_of_it_written);
-	tcase_add_test(tests, a_reboot_is_told);
 	tcase_add_test(tests, changed_metadata_is_told);
 	tcase_add_test(tests, a_balloon_that_moved_is_told_with_its_last_value);
-	tcase_add_test(tests, a_lost_connection_is_told_and_calls_fail_until_it_is_there_again);
+	if (!of->real) {
+		tcase_add_test(tests, a_vm_that_hangs_costs_the_others_nothing);
+		tcase_add_test(tests, a_reboot_is_told);
+		tcase_add_test(
+			tests, a_lost_connection_is_told_and_calls_fail_until_it_is_there_again);
+	}
 	suite_add_tcase(suite, tests);
 	return suite_run(suite);
 }

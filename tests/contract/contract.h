@@ -19,14 +19,25 @@ enum contract_deed {
 	CONTRACT_GO_ON,	  /* they return */
 	CONTRACT_REBOOT,  /* the guest reboots */
 	CONTRACT_CHANGE,  /* its metadata */
-	CONTRACT_BALLOON, /* its actual becomes half of the maximum, by itself */
+	CONTRACT_BALLOON, /* its actual becomes half of the maximum (the target), by itself */
 	CONTRACT_BREAK,	  /* the connection is lost and cannot be made anew; of no VM */
 	CONTRACT_MEND,	  /* it can */
 };
 
+/*
+ * A hypervisor that is no test's own: smaller VMs, which it has beside others, that are near what
+ * they are told, and slow. It cannot be made to hang, to reboot a guest, or to lose a connection:
+ * what needs that is left out.
+ */
+struct contract_real {
+	uint64_t maximum, target, near; /* bytes */
+	size_t others;
+};
+
 struct contract_subject {
 	const struct hv_backend *backend;
-	const char *uri, *foreign_uri; /* one that it handles, one that it does not */
+	const char *uri, *foreign_uri;	  /* one that it handles, one that it does not */
+	const struct contract_real *real; /* NULL: it is the tests' own */
 	/*
 	 * A new host with the running VMs "web" and "db": CONTRACT_MAXIMUM, a balloon, statistics
 	 * switched off; their actual is known.

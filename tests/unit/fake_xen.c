@@ -68,6 +68,7 @@ static struct fake {
 	int fail_error;
 	bool broken, release;
 	int refuse;
+	unsigned int lose_nth; /* 0: none any more */
 	struct fake_guest *destroy;
 	uint64_t total_kib, free_kib, claimed_kib;
 	char changes[8192];
@@ -453,17 +454,30 @@ unsigned int fake_xen_nr_watches(const char *end)
 	return nr;
 }
 
-void fake_xen_break(bool broken)
+static void break_all(void)
 {
 	uint64_t one = 1;
 
-	fake_xen_lock();
-	fake.broken = broken;
-	for (struct handle *h = fake.handles; broken && h; h = h->next) {
+	for (struct handle *h = fake.handles; h; h = h->next) {
 		h->dead = true;
 		if (write(h->fd, &one, sizeof(one)) < 0)
 			abort();
 	}
+}
+
+void fake_xen_break(bool broken)
+{
+	fake_xen_lock();
+	fake.broken = broken;
+	if (broken)
+		break_all();
+	fake_xen_unlock();
+}
+
+void fake_xen_lose_nth(unsigned int nth)
+{
+	fake_xen_lock();
+	fake.lose_nth = nth;
 	fake_xen_unlock();
 }
 
@@ -987,6 +1001,11 @@ static bool end(struct xs_handle *xs, xs_transaction_t t, bool abort_it)
 		}
 		good = true;
 	}
+	if (good && !abort_it && fake.lose_nth > 0 && --fake.lose_nth == 0) {
+		break_all();
+		errno = EPIPE;
+		good = false;
+	}
 	late = good && fake.nr_commits++ % 2 == 0 ? fake.late_us : 0;
 	fake_xen_unlock();
 	if (late)
@@ -1005,6 +1024,7 @@ const struct xen_calls fake_xen_calls = {
 		.rest = 1000,
 		.nudge_first = 10000,
 		.nudge_most = 80000,
+		.driver = 20000,
 		.forget = 60000000,
 		.silent = 60000000,
 		.remake = 20000,

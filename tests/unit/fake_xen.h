@@ -56,6 +56,8 @@ unsigned int fake_xen_count(const char *path);
 
 /* All connections break and none can be made; false: they can again. */
 void fake_xen_break(bool broken);
+/* The nth commit from now takes effect, and all connections break before it is answered. */
+void fake_xen_lose_nth(unsigned int nth);
 /* Makes what hangs go on. */
 void fake_xen_release(void);
 /* Each commit of a transaction is refused so many times. */
