@@ -567,7 +567,7 @@ void settle_vm(struct engine *e, struct vm *vm)
 		e->now >= vm->rest_since + e->config.rest_us) {
 		vm->rested = true;
 		settle_rest(e, vm);
-		vm->rested_low = vm->lowest;
+		vm->rested_low = vm->touched ? vm->lowest : vm->rest_at;
 	}
 	topology_refresh(e, vm);
 	/*
