@@ -389,8 +389,10 @@ static void promote(struct engine *e, struct vm *vm)
 	if (!pages)
 		return;
 	/* An agent is asked once the last target is answered: a way back is not to be lost. */
-	if (!vm->ask_on && vm_unanswered(vm) && ask_goes_inside(e, vm))
+	if (!vm->ask_on && vm_unanswered(e, vm) && ask_goes_inside(e, vm)) {
+		engine_by(e, vm->answer_by);
 		return;
+	}
 	pages = pages_min(pages, allowed_now(e, vm));
 	if (!pages)
 		return;

@@ -282,8 +282,8 @@ void engine_act(struct engine *e, struct vm *vm, uint64_t target, struct engine_
 	if (r.inside)
 		return;
 	vm->target_seq = vm->seq;
-	vm->told = true;
-	vm->record = false; /* it goes with every target */
+	vm->answer_by = e->now + e->config.ask_deadline_us; /* a lane's is sooner */
+	vm->record = false;				    /* it goes with every target */
 	vm->attrs.ceiling = vm->ceiling;
 	vm->lowest = vm->touched ? pages_min(vm->lowest, target) : target;
 	vm->touched = true;

@@ -105,7 +105,7 @@ struct vm {
 	uint64_t seq;	       /* of what it was told last, a target or inside */
 	uint64_t target_seq;   /* of the newest target */
 	uint64_t applied_seq;  /* of the newest whose call returned well */
-	bool told;	       /* that target, and no answer to it came */
+	uint64_t answer_by;    /* to that target: not waited for from then on; 0: it came */
 	uint64_t told_gain;    /* booked in engine.told */
 	struct vm *asked_next; /* in the list of whose name it is asked in: ask_all()'s */
 	uint64_t lowest;       /* the lowest target since actual last rested */
@@ -274,10 +274,10 @@ static inline bool vm_reached(const struct vm *vm, uint64_t seq)
 	return pages_max(vm->sample.applied_seq, vm->applied_seq) >= seq;
 }
 
-/* What became of its newest target is not known yet. */
-static inline bool vm_unanswered(const struct vm *vm)
+/* What became of its newest target is not known yet, and still to be expected. */
+static inline bool vm_unanswered(const struct engine *e, const struct vm *vm)
 {
-	return vm->told && vm->sample.applied_seq < vm->target_seq;
+	return vm->answer_by > e->now && vm->sample.applied_seq < vm->target_seq;
 }
 
 /* It costs far more than its balloon says that it has; processes' figures are off by less. */

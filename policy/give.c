@@ -133,7 +133,7 @@ static void feed(struct engine *e, struct vm *vm, uint64_t promised)
  */
 static void record_ceiling(struct engine *e, struct vm *vm)
 {
-	if (!may_receive(e, vm) || vm_asked(vm) || !vm->rested || vm_unanswered(vm))
+	if (!may_receive(e, vm) || vm_asked(vm) || !vm->rested || vm_unanswered(e, vm))
 		return;
 	engine_act(e, vm, vm_as_it_is(vm),
 		(struct engine_reason){ .type = ENGINE_WISH, .bound = vm->ceiling });

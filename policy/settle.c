@@ -421,7 +421,7 @@ static void result_ask(struct engine *e, struct vm *vm, int error)
 void settle_result(struct engine *e, struct vm *vm, const struct engine_result *result)
 {
 	if (result->error == -ESTALE) {
-		vm->told = false;
+		vm->answer_by = 0;
 		overruled(e, vm);
 		return;
 	}
@@ -431,7 +431,7 @@ void settle_result(struct engine *e, struct vm *vm, const struct engine_result *
 		result_inside(e, vm, result->error);
 	if (result->seq != vm->target_seq)
 		return;
-	vm->told = false;
+	vm->answer_by = 0;
 	if (!result->error)
 		return;
 	if (vm->ask_on && !vm->ask.inside) {

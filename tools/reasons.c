@@ -85,7 +85,8 @@ static const char *const kinds[ENGINE_REASON_NR] = {
 	[ENGINE_GIFT] = "the pool has more than its high watermark free: memory goes back",
 	[ENGINE_AGAIN] = "the balloon rests above the target: asked once more",
 	[ENGINE_RELEASE] = "the operator released it: it gets back what was taken",
-	[ENGINE_WISH] = "somebody else set it, or memory was plugged: that is its ceiling, on record",
+	[ENGINE_WISH] =
+		"somebody else set it, or memory was plugged: that is its ceiling, on record",
 };
 
 /* NULL: a decision that only a later daemon makes. */

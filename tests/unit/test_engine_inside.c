@@ -333,6 +333,21 @@ START_TEST(agent_is_asked_once_it_is_known_what_became_of_a_way_back)
 }
 END_TEST
 
+/* It was never called, and nobody says so: as where the daemon only observed meanwhile. */
+START_TEST(answer_that_never_comes_is_not_waited_for_longer_than_an_ask)
+{
+	rests_capped();
+	world_vm(&w, 2)->delay = 1000;
+	world_tick(&w);
+	ck_assert_int_eq(world_action(&w, 2)->reason.type, ENGINE_LOOSEN);
+	world_reclaim(&w, 7, 2, MIB(50));
+	world_ticks(&w, 49);
+	ck_assert_uint_eq(world_vm(&w, 2)->told, 0);
+	world_tick(&w);
+	ck_assert_uint_eq(world_vm(&w, 2)->told, 1);
+}
+END_TEST
+
 START_TEST(slow_agent_that_frees_is_waited_for)
 {
 	world_vm(&w, 2)->speed = MIB(1) / 2;
@@ -375,6 +390,7 @@ int main(void)
 	tcase_add_test(tc, guest_that_is_capped_already_is_asked_by_its_balloon);
 	tcase_add_test(tc, way_back_is_not_lost_to_what_its_agent_is_asked_in_the_same_tick);
 	tcase_add_loop_test(tc, agent_is_asked_once_it_is_known_what_became_of_a_way_back, 0, 2);
+	tcase_add_test(tc, answer_that_never_comes_is_not_waited_for_longer_than_an_ask);
 	tcase_add_test(tc, slow_agent_that_frees_is_waited_for);
 	tcase_add_test(tc, squeeze_that_was_there_from_the_start_ends_the_same_way);
 	suite_add_tcase(suite, tc);
