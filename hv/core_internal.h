@@ -160,7 +160,9 @@ struct core_vm {
 	bool said_over;
 	uint64_t period_s, period_set_s; /* set: by us; 0: never */
 	bool rearmed;			 /* since they last moved: see core_vm_period() */
-	char *problem;			 /* said last */
+	unsigned int still;   /* readings since then that were the one before; counted on */
+	uint64_t still_since; /* the first of them */
+	char *problem;	      /* said last */
 
 	/* Counted up when statistics that are being read are of before: reboot, resume, outage. */
 	unsigned int life;
@@ -473,6 +475,8 @@ bool core_same_sample(const struct vm_sample *a, const struct vm_sample *b);
 bool core_vm_fresh(const struct core *core, const struct core_vm *vm, uint64_t now);
 /* Its statistics were expected to move for long enough to say that they do not. */
 bool core_vm_watched(const struct core *core, const struct core_vm *vm, uint64_t now);
+/* They were read again and again, and did not move: not that they could not be read. */
+bool core_vm_stands_still(const struct core *core, const struct core_vm *vm, uint64_t now);
 void core_vm_dirty(struct core *core, struct core_vm *vm);
 void core_vm_ready(struct core *core, struct core_vm *vm);
 void core_vm_not_ready(struct core *core, struct core_vm *vm);

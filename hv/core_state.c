@@ -26,6 +26,12 @@ bool core_vm_watched(const struct core *core, const struct core_vm *vm, uint64_t
 	return vm->readings >= 2 && now - vm->watched >= CORE_STALE_PERIODS * period_us(core, vm);
 }
 
+bool core_vm_stands_still(const struct core *core, const struct core_vm *vm, uint64_t now)
+{
+	return vm->still >= CORE_STALE_PERIODS &&
+	       now - vm->still_since >= CORE_STALE_PERIODS * period_us(core, vm);
+}
+
 /* Statistics are on, were read, and never moved: nobody in the guest answers. */
 static bool no_driver(const struct core *core, const struct core_vm *vm, uint64_t now)
 {

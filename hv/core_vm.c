@@ -353,7 +353,7 @@ void core_vm_forget_stats(struct core_vm *vm, uint64_t now)
 {
 	vm->base = vm->moved = false;
 	vm->watched = now;
-	vm->readings = 0;
+	vm->readings = vm->still = 0;
 }
 
 /* The guest starts over or goes on after a rest: what runs is cancelled, old targets are not
@@ -429,8 +429,8 @@ static bool period_is_free(const struct core *core, const struct core_vm *vm)
 static bool to_be_rearmed(const struct core *core, const struct core_vm *vm)
 {
 	return !vm->rearmed && vm->driver && vm->period_s > 0 &&
-	       !core->config.engine.bounds.silent_gives && !core_vm_fresh(core, vm, core->now) &&
-	       core_vm_watched(core, vm, core->now) &&
+	       !core->config.engine.bounds.silent_gives &&
+	       core_vm_stands_still(core, vm, core->now) &&
 	       !(vm->lane.busy && vm->lane.call.type == HV_PERIOD);
 }
 
@@ -718,6 +718,9 @@ void core_vm_stats(
 		vm->moved = vm->driver = true;
 		vm->moved_at = now;
 		vm->arriving = vm->rearmed = false;
+		vm->still = 0;
+	} else if (vm->base && (stats->known & HV_STAT_LAST_UPDATE) && vm->still++ == 0) {
+		vm->still_since = now;
 	}
 	/*
 	 * Made since the last reading. The same figures are the same statistics, whatever the

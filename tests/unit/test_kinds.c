@@ -463,6 +463,20 @@ START_TEST(statistics_that_stand_still_after_a_restore_are_stale_and_nobody_is_a
 }
 END_TEST
 
+/* They are as old, and nobody knows whether they moved. */
+START_TEST(statistics_that_cannot_be_read_are_not_armed_anew)
+{
+	struct host_vm *vm = host_vm(0);
+
+	host_up();
+	host_run(4 * SECOND);
+	vm->error = -EIO;
+	host_run(60 * SECOND);
+	ck_assert(host_item(vm)->sample.stale);
+	ck_assert_uint_eq(vm->calls[HV_PERIOD], 0);
+}
+END_TEST
+
 START_TEST(statistics_that_stand_still_are_not_armed_anew_while_observing)
 {
 	struct host_vm *vm = host_vm(0);
@@ -888,6 +902,7 @@ int main(void)
 		outgoing_vm_that_waits_for_its_end_is_migrating_and_not_incoming,
 		incoming_vm_counts_and_gets_no_balloon_call_until_it_runs,
 		statistics_that_stand_still_after_a_restore_are_stale_and_nobody_is_asked_on_them,
+		statistics_that_cannot_be_read_are_not_armed_anew,
 		statistics_that_stand_still_are_not_armed_anew_while_observing,
 		vm_that_ends_and_starts_again_begins_anew_with_what_is_found,
 		renamed_vm_stays_the_same_and_another_gets_its_name,
