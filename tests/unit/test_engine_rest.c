@@ -325,6 +325,36 @@ START_TEST(a_cut_that_somebody_else_overruled_is_not_taken_back_and_their_word_i
 }
 END_TEST
 
+/* Its balloon was there before that was told. */
+START_TEST(a_word_that_the_guest_has_followed_when_it_is_told_is_the_ceiling_all_the_same)
+{
+	for (int cut = 0; cut <= 1; cut++) {
+		config.loosens = false;
+		setup_pool(MIB(1000));
+		if (cut)
+			world_add(&w, 2, MEMCG_ROOT_ID, MIB(500), MIB(500), &none);
+		else
+			world_capped(&w, 2, MIB(500), MIB(300), &none);
+		if (!cut) /* free 60: in the band */
+			world_add(&w, 3, MEMCG_ROOT_ID, MIB(700), MIB(640), &none);
+		world_vm(&w, 2)->anon = MIB(100);
+		world_ticks(&w, 50);
+		w.pool.size = cut ? MIB(500) : MIB(1000);
+		while (cut && !world_action(&w, 2))
+			world_tick(&w);
+		w.pool.size = MIB(2000);
+		overruled(cut ? MIB(490) : MIB(250));
+		world_vm(&w, 2)->actual = world_vm(&w, 2)->resident = world_vm(&w, 2)->target;
+		world_ticks(&w, 200);
+		ck_assert_uint_eq(world_vm(&w, 2)->commands, cut);
+		ck_assert_uint_eq(world_view(&w, 2).ceiling, cut ? MIB(490) : MIB(250));
+		ck_assert_uint_eq(world_count(&w, ENGINE_EVENT_WISH), 1);
+		if (!cut)
+			teardown();
+	}
+}
+END_TEST
+
 START_TEST(a_guest_that_never_rests_after_somebody_else_set_it_is_asked_again_after_a_hold_time)
 {
 	config.loosens = false;
@@ -516,6 +546,8 @@ int main(void)
 		t, a_target_that_somebody_else_set_is_not_overwritten_by_a_gift_before_it_moved);
 	tcase_add_test(t,
 		a_cut_that_somebody_else_overruled_is_not_taken_back_and_their_word_is_the_ceiling);
+	tcase_add_test(
+		t, a_word_that_the_guest_has_followed_when_it_is_told_is_the_ceiling_all_the_same);
 	tcase_add_test(t,
 		a_guest_that_never_rests_after_somebody_else_set_it_is_asked_again_after_a_hold_time);
 	tcase_add_test(t, a_wish_counts_too_where_the_balloon_had_moved_before_it_was_told);
