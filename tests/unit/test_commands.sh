@@ -89,6 +89,25 @@ check daemon_uri_that_nobody_handles_fails 1 "cannot use 'sim:///'" \
 	"$daemon" -c sim:/// -f /dev/null --socket "$work/s" --run-dir "$work"
 check daemon_xen_uri_that_nobody_handles_fails 1 "cannot use 'xen:///': " \
 	"$daemon" -c xen:/// -f /dev/null --socket "$work/s" --run-dir "$work"
+# unreached: what the daemon says where there is no hypervisor; it goes on trying.
+unreached() {
+	"$daemon" -c xen:///local -f /dev/null --socket "$work/s" --run-dir "$work" >"$work/log" 2>&1 &
+	for _ in $(seq 100); do
+		! grep -q "cannot be reached" "$work/log" || break
+		sleep 0.05
+	done
+	kill $! 2>/dev/null
+	wait $!
+	grep "cannot be reached" "$work/log"
+}
+if [ -e /proc/xen/privcmd ] || [ -e /dev/xen/privcmd ]; then
+	: # it would be reached
+elif grep -q '^#define WITH_XEN' "$builddir/config.h"; then
+	check daemon_off_xen_says_what_is_missing 0 "this is no dom0 of a Xen host" unreached
+else
+	check daemon_without_xen_says_so 1 "cannot use 'xen:///local'" \
+		"$daemon" -c xen:///local -f /dev/null --socket "$work/s" --run-dir "$work"
+fi
 check daemon_has_no_room_for_its_socket 2 "ballastd.sock in run-dir: socket: is " \
 	"$daemon" --dump-config -f /dev/null --run-dir "/tmp/$(printf '%0100d' 0)"
 check daemon_takes_no_uri_from_the_environment_that_a_file_cannot_hold 2 "LIBVIRT_DEFAULT_URI: connect: " \

@@ -49,7 +49,7 @@ verdict() {
 
 # --- guests
 
-# create NAME [KERNEL ARGUMENT]: sets ID_NAME
+# create NAME [KERNEL ARGUMENT]
 create() {
 	cat >"/run/$1.cfg" <<-EOF
 		name="$1"
@@ -59,7 +59,7 @@ create() {
 		memory=192
 		maxmem=192
 		vcpus=1
-		extra="console=hvc0 rdinit=/init quiet ${2:-}"
+		extra="console=hvc0 rdinit=/init quiet mitigations=off ${2:-}"
 		on_poweroff="destroy"
 		on_reboot="restart"
 		on_crash="destroy"
@@ -77,6 +77,10 @@ adopt() {
 	probe share "$id" "$D/$id/lab/report" w
 }
 
+uuid_of() { xenstore-read "$D/$(id_of "$1")/vm" | sed 's,.*/,,'; }
+# target NAME: what it is told. key NAME KEY: what is noted of it.
+target() { xenstore-read "$D/$(id_of "$1")/memory/target"; }
+key() { xenstore-read "$OWN/$(uuid_of "$1")/$2" 2>/dev/null; }
 id_of() { cat "/run/$1.id"; }
 tell() { xenstore-write "$D/$(id_of "$1")/lab/cmd" "$2"; }
 report() { xenstore-read "$D/$(id_of "$1")/lab/report" 2>/dev/null; }
@@ -88,7 +92,7 @@ near() { [ $(($1 - $2)) -le "$MIB" ] && [ $(($2 - $1)) -le "$MIB" ]; }
 
 # --- ballastd
 
-# configure POOL_MIB
+# configure POOL_MIB: with DOM0_MIN; guests are sampled every VM_TIME.
 configure() {
 	cat >/run/ballastd.conf <<-EOF
 		[ballastd]
@@ -106,6 +110,9 @@ configure() {
 		# An emulated dom0 on a busy machine is slow.
 		[times]
 		lane-deadline = 20s
+		vm = ${VM_TIME:-1s}
+		[xen]
+		dom0-min = ${DOM0_MIN:-none}
 		[rule batch]
 		match-name = batch
 		soft-limit = 128MiB
@@ -123,9 +130,12 @@ start() {
 }
 
 answers() { ctl status >/dev/null 2>&1; }
-restart() {
+stop() {
 	kill "$DAEMON"
 	wait "$DAEMON"
+}
+restart() {
+	stop
 	configure "$1"
 	start
 }
@@ -142,10 +152,46 @@ shows() { state "$1" | grep -q "$2"; }
 # free: what is left of the pool, MiB
 free() { probe domains | awk -v pool="$POOL" '$1 > 0 { sum += $2 } END { print pool - int(sum / 1024) }'; }
 
-# agent_says FIELD: what ballastd knows of the one agent that there is; 0 or less: nothing.
-agent_says() {
+# says NAME FIELD: what ballastd knows of a guest, its agent included.
+says() {
 	ctl status --format json | sed 's/[,{}]/\n/g' |
-		sed -n "s/^ *\"$1\": *//p" | sed 's/true/1/;s/false/0/' | tail -n 1
+		sed -n 's/^ *"\([a-z_]*\)": *"\{0,1\}\([^"]*[^" ]\)"\{0,1\} *$/\1 \2/p' |
+		awk -v n="$1" -v f="$2" '
+			$1 == "name" { on = $2 == n }
+			on && $1 == f { sub(/^[^ ]* /, ""); print; exit }' |
+		sed 's/^true$/1/;s/^false$/0/'
+}
+
+# window SECONDS: SAMPLES of web, and ballastd's CPU time (hundredths) in TICKS.
+window() {
+	SAMPLES=$(says web samples)
+	TICKS=$(ticks)
+	sleep "$1"
+	SAMPLES=$(($(says web samples) - SAMPLES))
+	TICKS=$(($(ticks) - TICKS))
+}
+ticks() { sed 's/.*) //' "/proc/$DAEMON/stat" | awk '{ print $12 + $13 }'; }
+
+# contract: its suite, of the backend alone, on guests that it knows as web and db.
+contract() {
+	xl rename batch db
+	CK_DEFAULT_TIMEOUT=60 contract-xen 1 >/run/contract.log 2>&1
+	status=$?
+	xl rename db batch
+	grep '^not ok' /run/contract.log
+	return $status
+}
+
+# relay_begin: what ballastd may speak with in the place of xenstored, and can lose.
+relay_begin() {
+	probe relay /run/relay &
+	RELAY=$!
+	wait_for 10 test -S /run/relay
+}
+relay_end() {
+	kill -9 "$RELAY"
+	wait "$RELAY" 2>/dev/null
+	rm /run/relay
 }
 
 # --- what cases wait for
@@ -157,9 +203,30 @@ hogging() { report batch | grep -q "hogs 110"; }
 given() { [ "$(free)" -ge 62 ]; }
 # It has read what it was told to, and its agent has reported.
 filled() {
-	[ -n "$(agent_says inactive_file)" ] &&
+	[ -n "$(says web inactive_file)" ] &&
 		[ "$(report web | sed 's/.*free \([0-9]*\) hogs.*/\1/')" -le $((20 * MIB)) ]
 }
+# Its cap follows what it gave.
+capped() { [ "$(max "$1")" -le $(($(tot "$1") + 2 * MIB)) ]; }
+told_less() { [ "$(target batch)" -lt "$FULL" ]; }
+# batch is told something else than GOAL: TOLD.
+told_anew() {
+	TOLD=$(target batch)
+	[ "$TOLD" != "$GOAL" ]
+}
+# overwritten MIB: how often batch is told anything else within a second; nudges are a page beside.
+overwritten() {
+	nr=0
+	for _ in 1 2 3 4 5 6 7 8 9 10; do
+		by=$(($1 * MIB - $(target batch)))
+		[ $by = 0 ] || [ $by = 4 ] || nr=$((nr + 1))
+		usleep 100000
+	done
+	echo $nr
+}
+ceiling_is() { [ "$(says "$1" ceiling)" = $(($2 * MIB * 1024)) ]; }
+fault_is() { [ "$(says batch fault)" = "$1" ]; }
+has_key() { xenstore-exists "$D/$(id_of batch)/ballast/guest/$1"; }
 lost() { ctl status | grep -q "not connected"; }
 found() { ! lost; }
 absent() { [ -z "$(state batch)" ]; }

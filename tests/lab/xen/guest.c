@@ -3,14 +3,18 @@
  * The init of the Xen lab's guests: obeys what dom0 writes into lab/cmd below the domain's path,
  * and reports in lab/report, which dom0 made for it. Linked statically.
  *
- *   hog MIB    takes MIB of memory and keeps it     free    gives it back
- *   off        ends the machine                     reboot  starts it anew
- *   agent MIB  starts ballast-agent, and reads files until MIB are free
+ *   hog MIB       takes MIB of memory and keeps it     free    gives it back, or ends what is
+ * hostile off           ends the machine                     reboot  starts it anew agent MIB
+ * starts ballast-agent, and reads files until MIB are free hostile WHAT  does to its agent's keys,
+ * in the place of an agent: forge   says hello, and answers what was asked of another flood   noise
+ * into them and nodes below them up to its quota, by turns, at full rate, with a watch on all of
+ * it, for ever remove  removes them
  *
  * The report is "SEQUENCE COMMAND free KIB hogs MIB".
  */
 #include <fcntl.h>
 #include <signal.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -26,8 +30,9 @@
 #define PAGE ((size_t)4096)
 #define MIB  ((size_t)1 << 20)
 
-static pid_t hog_pid;
-static unsigned long hogs;
+/* Of "hog" and "hostile flood": one at a time. */
+static pid_t child;
+static volatile unsigned long *hogs; /* what it has taken; shared with it */
 
 static long free_kib(void)
 {
@@ -44,21 +49,20 @@ static long free_kib(void)
 
 static void let_go(void)
 {
-	if (hog_pid > 0) {
-		kill(hog_pid, SIGKILL);
-		waitpid(hog_pid, NULL, 0);
+	if (child > 0) {
+		kill(child, SIGKILL);
+		waitpid(child, NULL, 0);
 	}
-	hog_pid = 0;
-	hogs = 0;
+	child = 0;
+	*hogs = 0;
 }
 
 /* In a process of its own: who dies when memory is out is that one. */
 static void hog(unsigned long mib)
 {
 	let_go();
-	hogs = mib;
-	hog_pid = fork();
-	if (hog_pid != 0)
+	child = fork();
+	if (child != 0)
 		return;
 	{
 		unsigned char *p = mmap(NULL, mib * MIB, PROT_READ | PROT_WRITE,
@@ -66,6 +70,7 @@ static void hog(unsigned long mib)
 
 		for (size_t i = 0; p != MAP_FAILED && i < mib * MIB; i += PAGE)
 			p[i] = 1;
+		*hogs = mib;
 		for (;;)
 			pause();
 	}
@@ -124,7 +129,58 @@ static void start_agent(unsigned long mib)
 	_exit(1);
 }
 
-static void obey(const char *command)
+/* ---- hostile ---- */
+
+static bool write_below(struct xs_handle *xs, const char *key, const char *value, size_t length)
+{
+	char path[64];
+
+	snprintf(path, sizeof(path), "ballast/guest/%s", key);
+	return xs_write(xs, XBT_NULL, path, value, (unsigned int)length);
+}
+
+static void forge(struct xs_handle *xs)
+{
+	static const char hello[] =
+		"{\"type\":\"hello\",\"oldest\":1,\"newest\":1,\"can\":[\"reclaim\"]}\n";
+	static const char done[] = "{\"type\":\"done\",\"id\":99,\"bytes\":1}\n";
+
+	write_below(xs, "0", hello, strlen(hello));
+	write_below(xs, "1", done, strlen(done));
+}
+
+static void flood(void)
+{
+	static char noise[1900];
+	struct xs_handle *xs;
+
+	let_go();
+	child = fork();
+	if (child != 0)
+		return;
+	xs = xs_open(0); /* its own: it is written to while the other is */
+	memset(noise, '{', sizeof(noise));
+	xs_watch(xs, "ballast", "hostile");
+	for (unsigned long i = 0;; i++) {
+		char key[32];
+
+		snprintf(key, sizeof(key), i % 2 ? "%lu" : "3/%lu", i % 2 ? i / 2 % 4 : i);
+		write_below(xs, key, noise, i % 2 ? sizeof(noise) : 1);
+		free(xs_check_watch(xs));
+	}
+}
+
+static void remove_keys(struct xs_handle *xs)
+{
+	for (int i = 0; i < 4; i++) {
+		char path[32];
+
+		snprintf(path, sizeof(path), "ballast/guest/%d", i);
+		xs_rm(xs, XBT_NULL, path);
+	}
+}
+
+static void obey(struct xs_handle *xs, const char *command)
 {
 	unsigned long mib;
 
@@ -134,6 +190,12 @@ static void obey(const char *command)
 		start_agent(mib);
 	else if (!strcmp(command, "free"))
 		let_go();
+	else if (!strcmp(command, "hostile forge"))
+		forge(xs);
+	else if (!strcmp(command, "hostile flood"))
+		flood();
+	else if (!strcmp(command, "hostile remove"))
+		remove_keys(xs);
 	else if (!strcmp(command, "off"))
 		reboot(RB_POWER_OFF);
 	else if (!strcmp(command, "reboot"))
@@ -159,6 +221,7 @@ int main(void)
 	struct xs_handle *xs;
 
 	prepare();
+	hogs = mmap(NULL, PAGE, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
 	xs = xs_open(0);
 	for (unsigned long sequence = 0; xs; sequence++) {
 		char report[128];
@@ -167,11 +230,11 @@ int main(void)
 
 		if (command && *command && strcmp(command, last) != 0) {
 			snprintf(last, sizeof(last), "%s", command);
-			obey(command);
+			obey(xs, command);
 		}
 		free(command);
 		snprintf(report, sizeof(report), "%lu %s free %ld hogs %lu", sequence,
-			*last ? last : "none", free_kib(), hogs);
+			*last ? last : "none", free_kib(), *hogs);
 		xs_write(xs, XBT_NULL, "lab/report", report, (unsigned int)strlen(report));
 		usleep(200000);
 	}
