@@ -4,10 +4,17 @@
 
 #include "hv/xen/calls.h"
 
+#include <errno.h>
 #include <stdarg.h>
+#include <stdatomic.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <unistd.h>
 
 #include <xentoollog.h>
 
+#include "common/negative.h"
 #include "hv/agent_channel.h"
 
 /* libxenctrl prints errors to stderr unless somebody takes them; they are in the events already. */
@@ -34,6 +41,42 @@ static xc_interface *interface_open(void)
 	return xc_interface_open(&quiet, &quiet, 0);
 }
 
+/* 0 or a negative errno; -ENOENT: there is no such socket. */
+static int reach(const char *path)
+{
+	struct sockaddr_un at = { .sun_family = AF_UNIX };
+	int fd, r;
+
+	if (!path || strlen(path) >= sizeof(at.sun_path))
+		return -ENOENT;
+	fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+	if (fd < 0)
+		return negative(errno);
+	memcpy(at.sun_path, path, strlen(path) + 1);
+	r = connect(fd, (const struct sockaddr *)&at, sizeof(at)) < 0 ? negative(errno) : 0;
+	close(fd);
+	return r;
+}
+
+/*
+ * Where nobody is behind xenstored's socket libxenstore takes the kernel's device, and every call
+ * on that waits until there is a xenstored again, for ever: a lost connection would not be seen.
+ * The device is for a dom0 that has no such socket, as its xenstored is a domain of its own.
+ */
+static struct xs_handle *open_store(unsigned long flags)
+{
+	static atomic_bool has_socket;
+	int r = reach(xs_daemon_socket());
+
+	if (r != -ENOENT)
+		atomic_store(&has_socket, true);
+	if (r < 0 && atomic_load(&has_socket)) {
+		errno = -r;
+		return NULL;
+	}
+	return xs_open(flags);
+}
+
 const struct xen_calls xen_calls = {
 	.times = {
 		.pause_first = 1000000, /* a xenstored restarts in about a second */
@@ -54,7 +97,7 @@ const struct xen_calls xen_calls = {
 	.domain_getinfolist = xc_domain_getinfolist,
 	.domain_setmaxmem = xc_domain_setmaxmem,
 	.physinfo = xc_physinfo,
-	.xs_open = xs_open,
+	.xs_open = open_store,
 	.xs_close = xs_close,
 	.xs_fileno = xs_fileno,
 	.xs_watch = xs_watch,

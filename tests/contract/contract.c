@@ -13,7 +13,7 @@
 /* Calls in a row; more than any queue of a backend has room for by accident; of a slow one fewer.
  */
 #define MANY	  500
-#define MANY_REAL 100
+#define MANY_REAL 50
 
 static const struct contract_subject *subject;
 static struct hv *hv;

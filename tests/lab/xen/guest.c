@@ -172,6 +172,7 @@ static void flood(void)
 
 static void remove_keys(struct xs_handle *xs)
 {
+	let_go();
 	for (int i = 0; i < 4; i++) {
 		char path[32];
 
