@@ -329,8 +329,8 @@ static bool never_reached(int error)
 }
 
 /*
- * Nothing more is told to it before it rests where they want it, or for a hold time: it would take
- * their word back, and where it rests would be nobody's wish.
+ * Nothing more is told to it before it rests where they want it, or for a hold time longer than it
+ * takes to see that: it would take their word back, and where it rests would be nobody's wish.
  */
 static void overruled(struct engine *e, struct vm *vm)
 {
@@ -347,7 +347,7 @@ static void overruled(struct engine *e, struct vm *vm)
 	vm->lowest = before ? before : vm->target;
 	vm->again = vm->rested = false;
 	vm->rest_since = e->now;
-	vm->theirs_until = e->now + e->config.hold_us;
+	vm->theirs_until = e->now + e->config.hold_us + e->config.rest_us;
 	vm_hold(vm, &vm->contended_until, vm->theirs_until);
 	vm_hold(vm, &vm->refused_until, vm->theirs_until);
 	topology_busy(e, vm);

@@ -355,6 +355,32 @@ START_TEST(a_word_that_the_guest_has_followed_when_it_is_told_is_the_ceiling_all
 }
 END_TEST
 
+/* However short hold times are. */
+START_TEST(a_word_of_somebody_else_s_stands_until_the_guest_rests_there)
+{
+	uint64_t rests;
+
+	config.loosens = false;
+	config.hold_us = SECOND_US / 10;
+	setup_pool(MIB(1000));
+	world_add(&w, 2, MEMCG_ROOT_ID, MIB(500), MIB(500), &none);
+	world_vm(&w, 2)->anon = MIB(100);
+	world_ticks(&w, 50);
+	w.pool.size = MIB(500);
+	while (!world_action(&w, 2))
+		world_tick(&w);
+	overruled(MIB(495)); /* more than it is to have */
+	rests = w.now + config.rest_us;
+	while (w.now + w.tick_us < rests) {
+		world_tick(&w);
+		ck_assert_uint_eq(world_vm(&w, 2)->commands, 1);
+	}
+	world_ticks(&w, 20);
+	ck_assert_uint_eq(world_view(&w, 2).ceiling, MIB(495));
+	ck_assert_uint_gt(world_vm(&w, 2)->commands, 1); /* and then it gives */
+}
+END_TEST
+
 START_TEST(a_guest_that_never_rests_after_somebody_else_set_it_is_asked_again_after_a_hold_time)
 {
 	config.loosens = false;
@@ -366,7 +392,7 @@ START_TEST(a_guest_that_never_rests_after_somebody_else_set_it_is_asked_again_af
 	while (!world_action(&w, 2))
 		world_tick(&w);
 	overruled(MIB(500));
-	for (uint64_t until = w.now + config.hold_us; w.now + w.tick_us < until;) {
+	for (uint64_t until = w.now + config.hold_us + config.rest_us; w.now + w.tick_us < until;) {
 		world_vm(&w, 2)->actual = world_vm(&w, 2)->target ^= 1;
 		world_tick(&w);
 		ck_assert_uint_eq(world_vm(&w, 2)->commands, 1);
@@ -548,6 +574,7 @@ int main(void)
 		a_cut_that_somebody_else_overruled_is_not_taken_back_and_their_word_is_the_ceiling);
 	tcase_add_test(
 		t, a_word_that_the_guest_has_followed_when_it_is_told_is_the_ceiling_all_the_same);
+	tcase_add_test(t, a_word_of_somebody_else_s_stands_until_the_guest_rests_there);
 	tcase_add_test(t,
 		a_guest_that_never_rests_after_somebody_else_set_it_is_asked_again_after_a_hold_time);
 	tcase_add_test(t, a_wish_counts_too_where_the_balloon_had_moved_before_it_was_told);
