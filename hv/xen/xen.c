@@ -88,7 +88,7 @@ static int start_thread(struct hv *hv, void *(*run)(void *))
 	xen_get(hv);
 	r = hv_thread_start(run, hv);
 	if (r < 0)
-		xen_put(hv); /* never the last one: the caller has its own */
+		atomic_fetch_sub(&hv->refs, 1); /* never the last one: the caller has its own */
 	return r;
 }
 

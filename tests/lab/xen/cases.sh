@@ -167,7 +167,7 @@ relay_end
 wait_for 20 told_less
 GOAL=$(target batch)
 wait_for 20 told_anew
-expect "batch is told a page less, and nothing else before" $((GOAL - TOLD)) -eq 4
+expect "batch is told a page less, and nothing else before" $((GOAL - ANEW)) -eq 4
 STANDS=$(tot batch)
 tell batch free
 wait_for 40 given

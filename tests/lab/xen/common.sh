@@ -209,10 +209,10 @@ filled() {
 # Its cap follows what it gave.
 capped() { [ "$(max "$1")" -le $(($(tot "$1") + 2 * MIB)) ]; }
 told_less() { [ "$(target batch)" -lt "$FULL" ]; }
-# batch is told something else than GOAL: TOLD.
+# batch is told something else than GOAL: ANEW.
 told_anew() {
-	TOLD=$(target batch)
-	[ "$TOLD" != "$GOAL" ]
+	ANEW=$(target batch)
+	[ "$ANEW" != "$GOAL" ]
 }
 # stands MIB: batch is told nothing else for a second; a nudge is a page beside.
 stands() {
