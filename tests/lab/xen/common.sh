@@ -233,6 +233,7 @@ stands() {
 hundredths() { sed 's/\.//; s/ .*//' /proc/uptime; }
 ceiling_is() { [ "$(says "$1" ceiling)" = $(($2 * MIB * 1024)) ]; }
 fault_is() { [ "$(says batch fault)" = "$1" ]; }
+faulty() { [ "$(says batch faults)" -ge "$1" ]; }
 has_key() { xenstore-exists "$D/$(id_of batch)/ballast/guest/$1"; }
 lost() { ctl status | grep -q "not connected"; }
 found() { ! lost; }
