@@ -353,12 +353,17 @@ static bool never_reached(int error)
  */
 static void overruled(struct engine *e, struct vm *vm)
 {
+	uint64_t before = vm->ask_on ? vm->ask.actual : vm->rested_low;
+
 	if (!vm->touched)
 		return;
 	settle_cancel(e, vm, 0);
 	vm->target = vm_knows(&vm->sample, VM_ACTUAL) ? vm->sample.actual : vm->set.actual;
-	/* It may have moved already: below where it last rested it is their wish all the same. */
-	vm->lowest = vm->rested_low ? vm->rested_low : vm->target;
+	/*
+	 * It may have moved already: below where it was when it was asked, or last rested, it is
+	 * their wish all the same.
+	 */
+	vm->lowest = before ? before : vm->target;
 	vm->again = vm->rested = false;
 	vm->rest_since = e->now;
 	vm->theirs_until = e->now + e->config.hold_us + e->config.rest_us;

@@ -162,13 +162,18 @@ says() {
 		sed 's/^true$/1/;s/^false$/0/'
 }
 
-# window SECONDS: SAMPLES of web, and ballastd's CPU time (hundredths) in TICKS.
+# window SECONDS: SAMPLES of web in a hundred seconds, and LOAD, the per cent of a CPU that ballastd
+# takes.
 window() {
+	SINCE=$(hundredths)
 	SAMPLES=$(says web samples)
-	TICKS=$(ticks)
+	LOAD=$(ticks)
 	sleep "$1"
 	SAMPLES=$(($(says web samples) - SAMPLES))
-	TICKS=$(($(ticks) - TICKS))
+	LOAD=$(($(ticks) - LOAD))
+	SINCE=$(($(hundredths) - SINCE))
+	SAMPLES=$((SAMPLES * 10000 / SINCE))
+	LOAD=$((LOAD * 100 / SINCE))
 }
 ticks() { sed 's/.*) //' "/proc/$DAEMON/stat" | awk '{ print $12 + $13 }'; }
 
@@ -228,6 +233,7 @@ stands() {
 hundredths() { sed 's/\.//; s/ .*//' /proc/uptime; }
 ceiling_is() { [ "$(says "$1" ceiling)" = $(($2 * MIB * 1024)) ]; }
 fault_is() { [ "$(says batch fault)" = "$1" ]; }
+faulty() { [ "$(says batch faults)" -ge "$1" ]; }
 has_key() { xenstore-exists "$D/$(id_of batch)/ballast/guest/$1"; }
 lost() { ctl status | grep -q "not connected"; }
 found() { ! lost; }
