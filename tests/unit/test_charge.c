@@ -698,6 +698,8 @@ START_TEST(misuse_of_a_stock_is_an_error_and_changes_nothing)
 	ck_assert_int_eq(uncharge(stock, vm, PAGES_UNLIMITED), 0);
 	ck_assert_int_eq(charge_direct(vm, PAGES_UNLIMITED, &refused), 0);
 	ck_assert_int_eq(uncharge_direct(vm, PAGES_UNLIMITED), 0);
+	ck_assert_int_eq(charge_over(vm, PAGES_UNLIMITED), 0);
+	ck_assert_int_eq(uncharge_direct(vm, PAGES_UNLIMITED), 0);
 	ck_assert_uint_eq(page_counter_read(&vm->memory), 0);
 	ck_assert_int_eq(charge_stocks_new(tree, 1, &more), -EEXIST);
 	ck_assert_int_eq(charge_stocks_new(tree, CHARGE_STOCKS_MAX, &more), -EEXIST);
