@@ -46,15 +46,17 @@ done
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 
-# mutants FILE: a line "FILE<tab>LINE<tab>OLD<tab>NEW" for each change.
+# mutants FILE: a line of FILE, LINE, OLD and NEW for each change, with a SEPARATOR between them, which no
+# source has inside.
+SEPARATOR=$'\037'
 mutants() {
-	awk -v file="$1" '
+	awk -v file="$1" -v by="$SEPARATOR" '
 	function change(from, to,    rest, at, done) {
 		rest = code
 		done = 0
 		while ((at = index(rest, from))) {
 			at += done
-			print file "\t" NR "\t" $0 "\t" \
+			print file by NR by $0 by \
 				substr($0, 1, at - 1) to substr($0, at + length(from))
 			done = at + length(from) - 1
 			rest = substr(code, done + 1)
@@ -68,8 +70,8 @@ mutants() {
 		if (match(code, /^#define [A-Z_]+[ \t]+/)) {
 			head = substr(code, 1, RLENGTH)
 			value = substr(code, RLENGTH + 1)
-			print file "\t" NR "\t" $0 "\t" head "(" value " * 2)"
-			print file "\t" NR "\t" $0 "\t" head "(" value " / 2)"
+			print file by NR by $0 by head "(" value " * 2)"
+			print file by NR by $0 by head "(" value " / 2)"
 		}
 		next
 	}
@@ -275,7 +277,7 @@ try() {
 
 worker() {
 	local n=0 file line old new
-	while IFS=$'\t' read -r file line old new; do
+	while IFS=$SEPARATOR read -r file line old new; do
 		n=$((n + 1))
 		[ $((n % JOBS)) = "$1" ] || continue
 		[ "$minutes" = 0 ] || [ "$SECONDS" -lt $((minutes * 60)) ] || break

@@ -480,6 +480,28 @@ START_TEST(a_stock_has_a_few_groups_and_gives_back_the_one_charged_longest_ago)
 }
 END_TEST
 
+/* In numbers: what all others say by name. */
+START_TEST(a_stock_has_four_groups_by_64_pages_and_what_is_charged_is_seen_by_1024)
+{
+	struct charge_stock *stock = charge_stocks_get(stocks, 0);
+	struct charge_stocks *more = NULL;
+	struct memcg *leaf[5], *refused;
+
+	for (uint64_t i = 0; i < 5; i++) {
+		leaf[i] = group(slice, 10 + i);
+		ck_assert_int_eq(charge_try(stock, leaf[i], 1, &refused), 0);
+		ck_assert_uint_eq(page_counter_read(&leaf[i]->memory), 64);
+		ck_assert_uint_eq(page_counter_read(&leaf[0]->memory), i < 4 ? 64 : 1);
+	}
+	ck_assert_int_eq(charge_direct(vm, 1023, &refused), 0);
+	ck_assert_uint_eq(drain_and_see(tree), 0);
+	ck_assert_int_eq(charge_direct(vm, 1, &refused), 0);
+	ck_assert_uint_eq(drain_and_see(tree), 1);
+	ck_assert_int_eq(charge_stocks_new(tree, 256, &more), -EEXIST);
+	ck_assert_int_eq(charge_stocks_new(tree, 257, &more), -EINVAL);
+}
+END_TEST
+
 START_TEST(a_stock_is_filled_to_a_batch_and_no_further)
 {
 	struct charge_stock *stock = charge_stocks_get(stocks, 0);
@@ -676,6 +698,8 @@ START_TEST(misuse_of_a_stock_is_an_error_and_changes_nothing)
 	ck_assert_int_eq(uncharge(stock, vm, PAGES_UNLIMITED), 0);
 	ck_assert_int_eq(charge_direct(vm, PAGES_UNLIMITED, &refused), 0);
 	ck_assert_int_eq(uncharge_direct(vm, PAGES_UNLIMITED), 0);
+	ck_assert_int_eq(charge_over(vm, PAGES_UNLIMITED), 0);
+	ck_assert_int_eq(uncharge_direct(vm, PAGES_UNLIMITED), 0);
 	ck_assert_uint_eq(page_counter_read(&vm->memory), 0);
 	ck_assert_int_eq(charge_stocks_new(tree, 1, &more), -EEXIST);
 	ck_assert_int_eq(charge_stocks_new(tree, CHARGE_STOCKS_MAX, &more), -EEXIST);
@@ -862,6 +886,8 @@ int main(void)
 	tcase_add_test(stocked, uncharged_pages_go_to_the_stock_and_back_in_batches);
 	tcase_add_test(
 		stocked, a_stock_has_a_few_groups_and_gives_back_the_one_charged_longest_ago);
+	tcase_add_test(
+		stocked, a_stock_has_four_groups_by_64_pages_and_what_is_charged_is_seen_by_1024);
 	tcase_add_test(stocked, a_stock_is_filled_to_a_batch_and_no_further);
 	tcase_add_test(stocked, a_refill_that_does_not_fit_takes_the_exact_size);
 	tcase_add_test(stocked, a_stocks_own_pages_of_another_group_are_no_reason_to_refuse);

@@ -345,6 +345,49 @@ START_TEST(a_guest_that_refills_at_once_without_missing_anything_is_capped)
 }
 END_TEST
 
+/* The action that ends the next cut of 2; NULL: none comes. */
+static const struct engine_action *next_loosening(void)
+{
+	const struct engine_action *a;
+
+	for (unsigned int i = 0; i < 400; i++) {
+		world_tick(&w);
+		a = world_action(&w, 2);
+		if (a && a->reason.type == ENGINE_LOOSEN)
+			return a;
+	}
+	return NULL;
+}
+
+START_TEST(a_guest_has_refilled_when_half_of_what_it_gave_is_back)
+{
+	const struct engine_action *a;
+	uint64_t usage, half;
+
+	for (uint64_t less = 0; less < 2; less++) {
+		setup_pool(MIB(1000));
+		world_add(&w, 2, MEMCG_ROOT_ID, MIB(900), MIB(700), &none);
+		world_add(&w, 9, MEMCG_ROOT_ID, MIB(300), MIB(255), &none);
+		world_vm(&w, 9)->anon = MIB(255);
+		a = next_loosening();
+		ck_assert_ptr_nonnull(a);
+		usage = a->reason.usage;
+		half = (MIB(700) - usage) / 2;
+		ck_assert_uint_gt(half, MIB(10));
+		world_vm(&w, 2)->resident = usage + half - less;
+		world_vm(&w, 9)->resident = world_vm(&w, 9)->anon = MIB(280);
+		a = next_loosening();
+		ck_assert_ptr_nonnull(a);
+		if (less)
+			ck_assert_uint_eq(a->target, MIB(900));
+		else
+			ck_assert_uint_eq(a->target, a->reason.usage + MIB(64));
+		if (!less)
+			world_close(&w);
+	}
+}
+END_TEST
+
 START_TEST(a_guest_that_swaps_in_what_it_gave_was_cut_too_deep_and_is_not_capped)
 {
 	const struct engine_action *a;
@@ -752,6 +795,7 @@ int main(void)
 	tcase_add_test(t, a_granule_is_worth_a_feed_and_less_is_not);
 	tcase_add_test(t, a_granule_is_worth_loosening_and_less_is_not);
 	tcase_add_test(t, a_granule_above_wm_high_is_given_to_who_misses_no_more);
+	tcase_add_test(t, a_guest_has_refilled_when_half_of_what_it_gave_is_back);
 	tcase_add_test(t, a_guest_that_refills_at_once_without_missing_anything_is_capped);
 	tcase_add_test(t, a_guest_that_swaps_in_what_it_gave_was_cut_too_deep_and_is_not_capped);
 	tcase_add_test(t, a_guest_cut_again_after_a_hold_time_has_its_limit_back);

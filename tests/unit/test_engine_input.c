@@ -339,6 +339,33 @@ START_TEST(samples_that_cannot_be_are_refused_and_the_last_one_stands)
 }
 END_TEST
 
+static enum reclaim_hold hold_with(
+	uint64_t maximum, uint64_t resident, uint64_t actual, uint64_t min)
+{
+	struct memcg_knobs knobs = MEMCG_KNOBS_NONE;
+
+	world_close(&w);
+	world_open_pool(&w, MIB(900));
+	knobs.min = min;
+	world_add(&w, 2, MEMCG_ROOT_ID, maximum, resident, &knobs);
+	world_vm(&w, 2)->actual = actual;
+	world_vm(&w, 2)->speed = 0;
+	world_tick(&w);
+	return world_view(&w, 2).hold;
+}
+
+/* By more than 16 granules, and than an eighth of what it costs: processes' figures are off by
+ * less. */
+START_TEST(guest_hides_memory_when_it_costs_far_more_than_its_balloon_says)
+{
+	ck_assert_int_eq(hold_with(MIB(100), MIB(17), MIB(1), 0), RECLAIM_HOLD_SMALL);
+	ck_assert_int_eq(hold_with(MIB(100), MIB(17) + 1, MIB(1), 0), RECLAIM_HOLD_ACTUAL);
+	ck_assert_int_eq(hold_with(MIB(500), MIB(400), MIB(350), MIB(350)), RECLAIM_HOLD_PROTECTED);
+	ck_assert_int_eq(
+		hold_with(MIB(500), MIB(400), MIB(350) - 1, MIB(350)), RECLAIM_HOLD_ACTUAL);
+}
+END_TEST
+
 /* actual is what the guest's driver says: it claims to have given all but 1 MiB, and kept 400. */
 START_TEST(guest_that_claims_a_small_actual_counts_with_what_it_costs_and_seems_to_give_nothing)
 {
@@ -987,6 +1014,7 @@ int main(void)
 	tcase_add_test(t, the_root_alone_does_not_go);
 	tcase_add_test(t, the_first_error_is_told_and_all_else_is_done);
 	tcase_add_test(t, samples_that_cannot_be_are_refused_and_the_last_one_stands);
+	tcase_add_test(t, guest_hides_memory_when_it_costs_far_more_than_its_balloon_says);
 	tcase_add_test(t,
 		guest_that_claims_a_small_actual_counts_with_what_it_costs_and_seems_to_give_nothing);
 	tcase_add_test(t, guest_that_only_pretends_to_give_has_failed_and_another_is_asked);

@@ -98,6 +98,13 @@ START_TEST(max_below_the_usage_refuses_until_it_fell)
 }
 END_TEST
 
+START_TEST(unlimited_is_all_that_64_bits_of_bytes_hold_in_pages_of_4_kib)
+{
+	ck_assert_uint_eq(POLICY_PAGE_SIZE, 4096);
+	ck_assert_uint_eq(PAGES_UNLIMITED, UINT64_MAX / 4096);
+}
+END_TEST
+
 START_TEST(no_counter_passes_pages_unlimited)
 {
 	struct page_counter *fail;
@@ -205,6 +212,7 @@ int main(void)
 	tcase_add_test(tc, try_charge_fills_to_the_max_and_not_a_page_further);
 	tcase_add_test(tc, refused_charge_names_who_refuses_and_leaves_nothing);
 	tcase_add_test(tc, max_below_the_usage_refuses_until_it_fell);
+	tcase_add_test(tc, unlimited_is_all_that_64_bits_of_bytes_hold_in_pages_of_4_kib);
 	tcase_add_test(tc, no_counter_passes_pages_unlimited);
 	tcase_add_test(tc, threads_never_push_a_counter_past_its_max_and_lose_no_page);
 	if (!fork_mode || strcmp(fork_mode, "no") != 0) { /* an abort would end all */
