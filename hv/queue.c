@@ -96,9 +96,9 @@ static bool merge(struct hv_queue *queue, const struct hv_event *event)
 	return false;
 }
 
-void hv_queue_tell(struct hv_queue *queue, struct hv_event *event)
+bool hv_queue_tell(struct hv_queue *queue, struct hv_event *event)
 {
-	bool connection = about_connection(event);
+	bool connection = about_connection(event), told = true;
 	struct hv_item *item = NULL;
 
 	pthread_mutex_lock(&queue->lock);
@@ -112,6 +112,7 @@ void hv_queue_tell(struct hv_queue *queue, struct hv_event *event)
 		if (connection)
 			queue->owed = event->type;
 		queue->lost = true;
+		told = false;
 		wake(queue);
 		goto out;
 	}
@@ -125,6 +126,7 @@ void hv_queue_tell(struct hv_queue *queue, struct hv_event *event)
 out:
 	pthread_mutex_unlock(&queue->lock);
 	hv_event_clear(event);
+	return told;
 }
 
 int hv_queue_take(struct hv_queue *queue, struct hv_event *ret_event)

@@ -42,8 +42,11 @@ void hv_queue_destroy(struct hv_queue *queue);
 /* An answer. */
 void hv_queue_push(struct hv_queue *queue, struct hv_item *item);
 
-/* An event that came by itself; takes over what it owns, also when it is dropped. */
-void hv_queue_tell(struct hv_queue *queue, struct hv_event *event);
+/*
+ * An event that came by itself; takes over what it owns, also when it is dropped. False: it was,
+ * and a listing of all is asked for, which an agent is not in: it is to be told again.
+ */
+bool hv_queue_tell(struct hv_queue *queue, struct hv_event *event);
 
 /* 1: *ret_event is the caller's; 0: none. */
 int hv_queue_take(struct hv_queue *queue, struct hv_event *ret_event);

@@ -47,17 +47,18 @@ struct lv_agent {
 static void watch(struct hv *hv, struct lv_agent *agent, bool on)
 {
 	struct epoll_event event = { .events = EPOLLIN, .data.ptr = agent };
+	int operation = on ? EPOLL_CTL_ADD : EPOLL_CTL_DEL;
 
-	if (agent->watched != on)
-		epoll_ctl(hv->agents_epoll, on ? EPOLL_CTL_ADD : EPOLL_CTL_DEL, agent->fd, &event);
-	agent->watched = on;
+	/* What the kernel has no room for is tried again at the next round. */
+	if (agent->watched != on && epoll_ctl(hv->agents_epoll, operation, agent->fd, &event) == 0)
+		agent->watched = on;
 }
 
-static void hang_up(struct hv *hv, struct lv_agent *agent, uint64_t now)
+static void hang_up(struct lv_agent *agent, uint64_t now)
 {
-	watch(hv, agent, false);
-	close(agent->fd);
+	close(agent->fd); /* and so it is in no set */
 	agent->fd = -1;
+	agent->watched = false;
 	agent_channel_close(&agent->channel);
 	agent->pause = agent->pause ? agent->pause * 2 : PAUSE_FIRST_US;
 	if (agent->pause > PAUSE_MOST_US)
@@ -124,7 +125,7 @@ static void try_to_connect(struct hv *hv, struct lv_agent *agent, uint64_t now)
 	agent->again = 0;
 	length = agent_channel_open(&agent->channel, now, text);
 	if (!send_text(agent, text, length)) {
-		hang_up(hv, agent, now);
+		hang_up(agent, now);
 		return;
 	}
 	watch(hv, agent, true);
@@ -148,7 +149,7 @@ static void receive(struct hv *hv, struct lv_agent *agent, uint64_t now)
 		agent->pause = 0;
 		agent_channel_input(&agent->channel, now, data, (size_t)n);
 	} else if (n == 0 || (errno != EAGAIN && errno != EINTR)) {
-		hang_up(hv, agent, now);
+		hang_up(agent, now);
 	}
 }
 
@@ -158,19 +159,17 @@ static void look_at(struct hv *hv, struct lv_agent *agent, uint64_t now)
 	if (agent->fd < 0 && now >= agent->again)
 		try_to_connect(hv, agent, now);
 	else if (agent->fd >= 0 && agent_channel_silent(&agent->channel, now))
-		hang_up(hv, agent, now);
+		hang_up(agent, now);
 	else if (agent->fd >= 0 && !agent->watched && now >= agent->again)
 		watch(hv, agent, true);
 	hv_task_settle(&hv->queue, &agent->channel, now, &agent->task);
 	hv_agent_tell(&hv->queue, &agent->channel, &agent->uuid);
 }
 
-static void free_agent(struct hv *hv, struct lv_agent *agent)
+static void free_agent(struct lv_agent *agent)
 {
-	if (agent->fd >= 0) {
-		watch(hv, agent, false);
+	if (agent->fd >= 0)
 		close(agent->fd);
-	}
 	free(agent->path);
 	hv_task_free(agent->task); /* only of a handle that ends: nobody takes the answer */
 	free(agent);
@@ -188,11 +187,11 @@ static void look_at_all(struct hv *hv, uint64_t now)
 			continue;
 		}
 		if (agent->fd >= 0)
-			hang_up(hv, agent, now);
+			hang_up(agent, now);
 		hv_task_settle(&hv->queue, &agent->channel, now, &agent->task);
 		hv_agent_tell(&hv->queue, &agent->channel, &agent->uuid);
 		*at = agent->next;
-		free_agent(hv, agent);
+		free_agent(agent);
 	}
 }
 
@@ -254,7 +253,7 @@ void lv_agents_destroy(struct hv *hv)
 
 	while ((agent = hv->agents)) {
 		hv->agents = agent->next;
-		free_agent(hv, agent);
+		free_agent(agent);
 	}
 	if (hv->agents_epoll >= 0)
 		close(hv->agents_epoll);
@@ -329,7 +328,7 @@ void lv_agents_reclaim(struct hv *hv, struct hv_task *task)
 		r = agent_channel_reclaim(&agent->channel, hv_now(), call, text, &length);
 	if (r == 0 && !send_text(agent, text, length)) {
 		agent_channel_fault(&agent->channel, "reads nothing");
-		hang_up(hv, agent, hv_now());
+		hang_up(agent, hv_now());
 		/* What it was asked ended with that, and nobody else waits for it. */
 		agent_channel_answer(&agent->channel, hv_now(), &r, &came);
 		r = -EAGAIN;

@@ -272,6 +272,8 @@ static bool is_over(const struct hv *hv, const struct place *p)
 	return true;
 }
 
+static void place_receive(struct hv *hv, struct place *p);
+
 /* A socket for each memory file. */
 static void look_for_files(struct hv *hv)
 {
@@ -287,8 +289,12 @@ static void look_for_files(struct hv *hv)
 		place_free(p);
 	}
 	look_for_new(hv);
-	for (p = hv->places; p; p = p->next)
-		place_listen(hv, p);
+	for (p = hv->places; p; p = p->next) {
+		if (p->state == PLACE_CONNECTED)
+			place_receive(hv, p);
+		else
+			place_listen(hv, p);
+	}
 }
 
 static struct place *find(const struct hv *hv, const struct hv_uuid *uuid)
@@ -316,13 +322,14 @@ static void place_accept(struct hv *hv, struct place *p)
 	p->connection = accept4(p->listener, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
 	if (p->connection < 0 && (errno == EAGAIN || errno == EINTR || errno == ECONNABORTED))
 		return;
-	if (p->connection < 0 || epoll_ctl(hv->epoll, EPOLL_CTL_ADD, p->connection, &watch) < 0 ||
-		getrandom(&p->uuid, sizeof(p->uuid), 0) != sizeof(p->uuid)) {
+	if (p->connection < 0 || getrandom(&p->uuid, sizeof(p->uuid), 0) != sizeof(p->uuid)) {
 		error = errno;
 		place_disconnect(p);
 		place_listens(hv, p, false); /* until the next listing */
 	} else {
 		place_set(hv, p, PLACE_CONNECTED);
+		/* A VMM speaks once: one that cannot be watched is looked at at each listing. */
+		epoll_ctl(hv->epoll, EPOLL_CTL_ADD, p->connection, &watch);
 	}
 	place_fails(hv, p, "who connects cannot be taken: ", error);
 }
@@ -632,19 +639,21 @@ static int open_memory(const struct hv *hv, const struct place *p, int *ret_fd)
 {
 	char path[PATH_MAX];
 	struct stat st;
-	int fd;
+	int fd, r;
 
 	if (snprintf(path, sizeof(path), "%s/%s" SUFFIX, hv->dir, p->name) >= (int)sizeof(path))
 		return -ENAMETOOLONG;
 	fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
 	if (fd < 0)
 		return -errno;
-	if (fstat(fd, &st) == 0 && st.st_size == 0) {
+	r = fstat(fd, &st) < 0 ? -errno : 0;
+	if (r < 0 || st.st_size == 0) {
 		close(fd);
 		fd = -1;
 	}
-	*ret_fd = fd;
-	return 0;
+	if (r == 0)
+		*ret_fd = fd;
+	return r;
 }
 
 static int start_pager(struct hv *hv, struct memcg_tree *tree)
@@ -666,12 +675,13 @@ static int place_start(struct hv *hv, struct place *p, struct memcg *leaf, const
 	int memory = -1, r = open_memory(hv, p, &memory);
 
 	if (r < 0) {
-		close(p->hello.uffd);
 		*ret_what = "refused: its memory file cannot be read: ";
 		return r;
 	}
 	r = leaf ? pager_add(hv->pager, leaf, &p->hello, memory, ret_why)
 		 : pager_serve(hv->pager, p->id, &p->hello, memory, ret_why);
+	if (r < 0 && memory >= 0)
+		close(memory);
 	if (*ret_why)
 		*ret_what = "refused: it sent ";
 	else if (r == -ENODEV)
@@ -679,6 +689,12 @@ static int place_start(struct hv *hv, struct place *p, struct memcg *leaf, const
 	else if (r == -ENOSPC)
 		*ret_why = "as many microVMs as can be served are there";
 	return r;
+}
+
+/* Of memory, descriptors, threads: there may be some soon. */
+static bool is_shortage(int r)
+{
+	return r == -ENOMEM || r == -EMFILE || r == -ENFILE || r == -EAGAIN;
 }
 
 static void place_bind(struct hv *hv, struct place *p, struct core *core)
@@ -699,7 +715,9 @@ static void place_bind(struct hv *hv, struct place *p, struct core *core)
 		r = engine_page(core_engine(core), p->id, &leaf);
 	if (r == 0)
 		r = place_start(hv, p, leaf, &what, &why);
-	else
+	if (is_shortage(r))
+		return; /* it has handed over its memory, and would wait for its pages for ever */
+	if (r < 0)
 		close(p->hello.uffd);
 	close(p->hello.process);
 	place_set(hv, p, r < 0 ? PLACE_FREE : PLACE_RUNS);

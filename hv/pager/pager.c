@@ -227,20 +227,18 @@ static int add(struct pager *pager, struct memcg *leaf, uint64_t id,
 	const struct pager_hello *hello, int memory, const char **ret_why)
 {
 	struct pager_vm *vm = calloc(1, sizeof(*vm));
-	int uffd = hello->uffd, r;
+	int r;
 
-	if (!vm) {
-		close_fd(&uffd);
-		close_fd(&memory);
+	if (!vm)
 		return -ENOMEM;
-	}
-	vm->uffd = uffd;
+	vm->uffd = hello->uffd;
 	vm->memory = memory;
 	vm->process = -1;
 	r = pager->nr_vms == PAGER_VMS_MAX ? -ENOSPC : vm_new(vm, hello, ret_why);
 	if (r == 0 && leaf && !css_tryget(&leaf->css))
 		r = -ENODEV;
 	if (r < 0) {
+		vm->uffd = vm->memory = -1;
 		vm_free(vm);
 		return r;
 	}

@@ -99,8 +99,8 @@ int pager_fd(const struct pager *pager);
  * -1: zeros only. Takes over uffd and memory, and takes a reference to the leaf. Not charged: pages
  * that are there already, as the VMM hands over memory that is empty. -EINVAL with *ret_why: the
  * file is too small, or uffd is no userfaultfd, or one that blocks; -ENOSPC; -ENODEV: the group is
- * killed, or the process gone; -ENOMEM. After a failure both descriptors are closed. The process's
- * stays the caller's.
+ * killed, or the process gone; -ENOMEM, -EMFILE, -ENFILE. After a failure both descriptors are the
+ * caller's still, as the process's is in any case.
  */
 int pager_add(struct pager *pager, struct memcg *leaf, const struct pager_hello *hello, int memory,
 	const char **ret_why);

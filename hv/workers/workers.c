@@ -137,8 +137,7 @@ void hv_agent_tell(
 
 	if (!channel->changed)
 		return;
-	channel->changed = false;
-	hv_queue_tell(queue, &event);
+	channel->changed = !hv_queue_tell(queue, &event);
 }
 
 int hv_tasks_add(struct hv_tasks *tasks, struct hv_task *task)

@@ -589,6 +589,147 @@ END_TEST
 
 /* ---- what happens by itself ---- */
 
+static bool cannot(enum contract_deed deed)
+{
+	return subject->cannot & CONTRACT_BIT(deed);
+}
+
+static void wait_for_change_of(const char *vm)
+{
+	struct hv_event event = wait_for(HV_EVENT_CHANGED);
+
+	ck_assert(same(&event.uuid, vm));
+	ck_assert_uint_eq(event.token, 0);
+	hv_event_clear(&event);
+}
+
+/* How the VM is listed. The name is borrowed from *ret_event. */
+static struct hv_listed listed(const char *vm, struct hv_event *ret_event)
+{
+	*ret_event = ask(HV_LIST, NULL);
+	ck_assert_int_eq(ret_event->error, 0);
+	for (size_t i = 0; i < ret_event->listed.nr; i++)
+		if (same(&ret_event->listed.vms[i].uuid, vm))
+			return ret_event->listed.vms[i];
+	ck_abort_msg("%s is not listed", vm);
+	return ret_event->listed.vms[0];
+}
+
+START_TEST(a_vm_that_was_renamed_is_the_same_under_its_new_name)
+{
+	struct hv_event event;
+
+	if (cannot(CONTRACT_RENAME))
+		return;
+	open_host();
+	ck_assert_str_eq(listed("web", &event).name, "web");
+	hv_event_clear(&event);
+	subject->act(hv, CONTRACT_RENAME, "web");
+	if (!(subject->silent & CONTRACT_BIT(CONTRACT_RENAME)))
+		wait_for_change_of("web");
+	ck_assert_str_eq(listed("web", &event).name, CONTRACT_NAME);
+	hv_event_clear(&event);
+	event = ask(HV_INFO, "web");
+	ck_assert_int_eq(event.error, 0);
+	ck_assert_str_eq(event.info.name, CONTRACT_NAME);
+	hv_event_clear(&event);
+	ck_assert_int_eq(error_of(HV_TARGET, "web"), 0);
+}
+END_TEST
+
+START_TEST(a_vm_that_was_started_anew_is_told_and_takes_calls_again)
+{
+	struct hv_event event;
+
+	open_host();
+	ck_assert_int_eq(error_of(HV_TARGET, "web"), 0);
+	subject->act(hv, CONTRACT_RESTART, "web");
+	wait_for_change_of("web");
+	subject->rest(hv);
+	while (subject->backend->next(hv, &event) > 0)
+		hv_event_clear(&event);
+	ck_assert_int_eq(listed("web", &event).state, HV_RUNNING);
+	hv_event_clear(&event);
+	event = ask(HV_STATS, "web");
+	ck_assert_int_eq(event.error, 0);
+	ck_assert_uint_eq(event.stats.actual, CONTRACT_MAXIMUM);
+	hv_event_clear(&event);
+	ck_assert_int_eq(error_of(HV_TARGET, "web"), 0);
+	ck_assert_uint_eq(subject->target(hv, "web"), CONTRACT_MAXIMUM / 2);
+}
+END_TEST
+
+START_TEST(a_vm_that_is_paused_is_listed_so_until_it_goes_on)
+{
+	struct hv_event event;
+
+	open_host();
+	subject->act(hv, CONTRACT_PAUSE, "web");
+	if (!(subject->silent & CONTRACT_BIT(CONTRACT_PAUSE)))
+		wait_for_change_of("web");
+	ck_assert_int_eq(listed("web", &event).state, HV_PAUSED);
+	hv_event_clear(&event);
+	ck_assert_int_eq(listed("db", &event).state, HV_RUNNING);
+	hv_event_clear(&event);
+	subject->act(hv, CONTRACT_RESUME, "web");
+	if (!(subject->silent & CONTRACT_BIT(CONTRACT_RESUME)))
+		wait_for_change_of("web");
+	ck_assert_int_eq(listed("web", &event).state, HV_RUNNING);
+	hv_event_clear(&event);
+}
+END_TEST
+
+START_TEST(a_job_is_told_and_no_target_is_set_while_it_runs)
+{
+	struct hv_event event;
+
+	if (cannot(CONTRACT_JOB))
+		return;
+	open_host();
+	subject->act(hv, CONTRACT_JOB, "web");
+	event = ask(HV_STATS, "web");
+	ck_assert_int_eq(event.error, 0);
+	ck_assert(event.stats.job_known);
+	ck_assert_int_eq(event.stats.job, HV_JOB_SNAPSHOT);
+	hv_event_clear(&event);
+	ck_assert_int_eq(error_of(HV_TARGET, "web"), -EBUSY);
+	ck_assert_uint_ne(subject->target(hv, "web"), CONTRACT_MAXIMUM / 2);
+	ck_assert_int_eq(error_of(HV_TARGET, "db"), 0);
+	subject->act(hv, CONTRACT_JOB_END, "web");
+	event = ask(HV_STATS, "web");
+	ck_assert(event.stats.job_known);
+	ck_assert_int_eq(event.stats.job, HV_JOB_NONE);
+	hv_event_clear(&event);
+	ck_assert_int_eq(error_of(HV_TARGET, "web"), 0);
+	ck_assert_uint_eq(subject->target(hv, "web"), CONTRACT_MAXIMUM / 2);
+}
+END_TEST
+
+/* What of the VM's process is known of such a limit. */
+static uint64_t throttle_of(const char *vm)
+{
+	struct hv_event event = ask(HV_PROCESS, NULL);
+	uint64_t throttle = 0;
+
+	ck_assert_int_eq(event.error, 0);
+	for (size_t i = 0; i < event.process.nr; i++)
+		if (same(&event.process.vms[i].uuid, vm))
+			throttle = event.process.vms[i].throttle;
+	hv_event_clear(&event);
+	return throttle;
+}
+
+START_TEST(a_limit_that_throttles_is_lifted_where_another_is_configured)
+{
+	if (cannot(CONTRACT_THROTTLE))
+		return;
+	open_host();
+	subject->act(hv, CONTRACT_THROTTLE, "web");
+	ck_assert_int_eq(error_of(HV_UNTHROTTLE, "web"), 0);
+	ck_assert_uint_eq(throttle_of("web"), 0);
+}
+END_TEST
+
 START_TEST(a_reboot_is_told)
 {
 	struct hv_event event;
@@ -685,6 +826,11 @@ int contract_run(const struct contract_subject *of)
 	if (!of->real) {
 		tcase_add_test(tests, a_vm_that_hangs_costs_the_others_nothing);
 		tcase_add_test(tests, a_reboot_is_told);
+		tcase_add_test(tests, a_vm_that_was_renamed_is_the_same_under_its_new_name);
+		tcase_add_test(tests, a_vm_that_was_started_anew_is_told_and_takes_calls_again);
+		tcase_add_test(tests, a_vm_that_is_paused_is_listed_so_until_it_goes_on);
+		tcase_add_test(tests, a_job_is_told_and_no_target_is_set_while_it_runs);
+		tcase_add_test(tests, a_limit_that_throttles_is_lifted_where_another_is_configured);
 		tcase_add_test(
 			tests, a_lost_connection_is_told_and_calls_fail_until_it_is_there_again);
 	}

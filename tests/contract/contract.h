@@ -15,14 +15,26 @@
 #define CONTRACT_MAXIMUM (1024 * CONTRACT_MIB) /* of both VMs */
 
 enum contract_deed {
-	CONTRACT_HANG,	  /* calls of the VM that may hang do */
-	CONTRACT_GO_ON,	  /* they return */
-	CONTRACT_REBOOT,  /* the guest reboots */
-	CONTRACT_CHANGE,  /* its metadata */
-	CONTRACT_BALLOON, /* its actual becomes half of the maximum (the target), by itself */
-	CONTRACT_BREAK,	  /* the connection is lost and cannot be made anew; of no VM */
-	CONTRACT_MEND,	  /* it can */
+	CONTRACT_HANG,	   /* calls of the VM that may hang do */
+	CONTRACT_GO_ON,	   /* they return */
+	CONTRACT_REBOOT,   /* the guest reboots */
+	CONTRACT_CHANGE,   /* its metadata */
+	CONTRACT_BALLOON,  /* its actual becomes half of the maximum (the target), by itself */
+	CONTRACT_RENAME,   /* it is called CONTRACT_NAME from now on */
+	CONTRACT_RESTART,  /* it ends and is started anew, with all its memory */
+	CONTRACT_PAUSE,	   /* it is paused by hand... */
+	CONTRACT_RESUME,   /* ...and goes on */
+	CONTRACT_JOB,	   /* one begins that takes no target meanwhile... */
+	CONTRACT_JOB_END,  /* ...and ends */
+	CONTRACT_THROTTLE, /* a live limit throttles it; another is configured */
+	CONTRACT_BREAK,	   /* the connection is lost and cannot be made anew; of no VM */
+	CONTRACT_MEND,	   /* it can */
 };
+
+#define CONTRACT_NAME "moved"
+
+/* A deed as one of several. */
+#define CONTRACT_BIT(deed) (1u << (deed))
 
 /*
  * A hypervisor that is no test's own: smaller VMs, which it has beside others, that are near what
@@ -36,7 +48,9 @@ struct contract_real {
 
 struct contract_subject {
 	const struct hv_backend *backend;
-	const char *uri, *foreign_uri;	  /* one that it handles, one that it does not */
+	unsigned int cannot;	       /* deeds that there are not with this hypervisor */
+	unsigned int silent;	       /* deeds that no event tells: the next listing finds them */
+	const char *uri, *foreign_uri; /* one that it handles, one that it does not */
 	const struct contract_real *real; /* NULL: it is the tests' own */
 	/*
 	 * A new host with the running VMs "web" and "db": CONTRACT_MAXIMUM, a balloon, statistics

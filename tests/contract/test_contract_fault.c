@@ -101,9 +101,16 @@ static void act(struct hv *hv, enum contract_deed deed, const char *vm)
 		[CONTRACT_REBOOT] = { .type = SIM_REBOOT },
 		[CONTRACT_CHANGE] = { .type = SIM_METADATA_SOFT_LIMIT, .bytes = CONTRACT_MIB },
 		[CONTRACT_BALLOON] = { .type = SIM_SETMEM, .bytes = CONTRACT_MAXIMUM / 2 },
+		[CONTRACT_RESTART] = { .type = SIM_OFF },
+		[CONTRACT_PAUSE] = { .type = SIM_PAUSE },
+		[CONTRACT_RESUME] = { .type = SIM_RESUME },
+		[CONTRACT_JOB] = { .type = SIM_SNAPSHOT },
+		[CONTRACT_JOB_END] = { .type = SIM_JOB_END },
+		[CONTRACT_THROTTLE] = { .type = SIM_THROTTLE, .bytes = CONTRACT_MIB },
 		[CONTRACT_BREAK] = { .type = SIM_DOWN },
 		[CONTRACT_MEND] = { .type = SIM_UP },
 	};
+	static const struct sim_action start = { .type = SIM_START };
 	struct hv *sim = fault_inner(hv);
 
 	if (deed == CONTRACT_HANG) {
@@ -113,6 +120,8 @@ static void act(struct hv *hv, enum contract_deed deed, const char *vm)
 		move(hv, sim_now(sim));
 	} else {
 		ck_assert_int_eq(sim_at(sim, sim_now(sim), vm, &actions[deed]), 0);
+		if (deed == CONTRACT_RESTART)
+			ck_assert_int_eq(sim_at(sim, sim_now(sim) + S, vm, &start), 0);
 		move(hv, sim_now(sim));
 	}
 }
@@ -140,6 +149,7 @@ int main(void)
 	static const struct contract_subject subject = { .backend = &hv_fault,
 		.uri = "fault+sim:///",
 		.foreign_uri = "qemu:///system",
+		.cannot = CONTRACT_BIT(CONTRACT_RENAME),
 		.setup = nothing,
 		.open = open_host,
 		.teardown = nothing,

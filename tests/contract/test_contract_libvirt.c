@@ -146,6 +146,37 @@ static void act(struct hv *hv, enum contract_deed deed, const char *vm)
 	case CONTRACT_BALLOON:
 		fake_emit_balloon(domain(vm), CONTRACT_MAXIMUM / 2 / 1024);
 		break;
+	case CONTRACT_RENAME:
+		fake_lock();
+		strcpy(domain(vm)->name, CONTRACT_NAME);
+		fake_unlock();
+		fake_emit_lifecycle(domain(vm));
+		break;
+	case CONTRACT_RESTART:
+		fake_lock();
+		domain(vm)->target_kib = 0;
+		fake_unlock();
+		fake_emit_lifecycle(domain(vm));
+		break;
+	case CONTRACT_PAUSE:
+	case CONTRACT_RESUME:
+		fake_lock();
+		domain(vm)->state = deed == CONTRACT_PAUSE ? VIR_DOMAIN_PAUSED : VIR_DOMAIN_RUNNING;
+		fake_unlock();
+		fake_emit_lifecycle(domain(vm));
+		break;
+	case CONTRACT_JOB:
+	case CONTRACT_JOB_END:
+		fake_lock();
+		domain(vm)->job = deed == CONTRACT_JOB ? VIR_DOMAIN_JOB_OPERATION_SNAPSHOT : 0;
+		fake_unlock();
+		break;
+	case CONTRACT_THROTTLE:
+		fake_lock();
+		domain(vm)->has_config_limit = true;
+		domain(vm)->config_limit_kib = 4096;
+		fake_unlock();
+		break;
 	case CONTRACT_BREAK:
 		fake_fail(FAKE_OPEN, VIR_ERR_SYSTEM_ERROR);
 		fake_break(VIR_CONNECT_CLOSE_REASON_EOF);

@@ -67,17 +67,26 @@ static void rest(struct hv *hv)
 
 static void act(struct hv *hv, enum contract_deed deed, const char *vm)
 {
+	static const struct sim_action start = { .type = SIM_START };
 	static const struct sim_action actions[] = {
 		[CONTRACT_HANG] = { .type = SIM_STOP },
 		[CONTRACT_GO_ON] = { .type = SIM_WAKE },
 		[CONTRACT_REBOOT] = { .type = SIM_REBOOT },
 		[CONTRACT_CHANGE] = { .type = SIM_METADATA_SOFT_LIMIT, .bytes = CONTRACT_MIB },
 		[CONTRACT_BALLOON] = { .type = SIM_SETMEM, .bytes = CONTRACT_MAXIMUM / 2 },
+		[CONTRACT_RESTART] = { .type = SIM_OFF },
+		[CONTRACT_PAUSE] = { .type = SIM_PAUSE },
+		[CONTRACT_RESUME] = { .type = SIM_RESUME },
+		[CONTRACT_JOB] = { .type = SIM_SNAPSHOT },
+		[CONTRACT_JOB_END] = { .type = SIM_JOB_END },
+		[CONTRACT_THROTTLE] = { .type = SIM_THROTTLE, .bytes = CONTRACT_MIB },
 		[CONTRACT_BREAK] = { .type = SIM_DOWN },
 		[CONTRACT_MEND] = { .type = SIM_UP },
 	};
 
 	ck_assert_int_eq(sim_at(hv, sim_now(hv), vm, &actions[deed]), 0);
+	if (deed == CONTRACT_RESTART)
+		ck_assert_int_eq(sim_at(hv, sim_now(hv) + S, vm, &start), 0);
 	ck_assert_int_eq(sim_advance(hv, sim_now(hv)), 0);
 }
 
@@ -104,6 +113,7 @@ int main(void)
 	static const struct contract_subject subject = { .backend = &hv_sim,
 		.uri = "sim:///",
 		.foreign_uri = "qemu:///system",
+		.cannot = CONTRACT_BIT(CONTRACT_RENAME),
 		.setup = nothing,
 		.open = open_host,
 		.teardown = nothing,

@@ -83,6 +83,8 @@ static void write_knob(const char *vm)
 
 static void act(struct hv *hv, enum contract_deed deed, const char *vm)
 {
+	char path[STORE_PATH];
+
 	switch (deed) {
 	case CONTRACT_HANG:
 		fake_xen_lock();
@@ -103,6 +105,24 @@ static void act(struct hv *hv, enum contract_deed deed, const char *vm)
 		guest(vm)->balloon = false;
 		guest(vm)->tot_kib = CONTRACT_MAXIMUM / 2 / 1024;
 		fake_xen_unlock();
+		break;
+	case CONTRACT_RENAME:
+		store_domain_path(path, guest(vm)->domid, "name");
+		fake_xen_write(path, CONTRACT_NAME);
+		break;
+	case CONTRACT_RESTART:
+		fake_xen_reboot(guest(vm));
+		break;
+	case CONTRACT_PAUSE:
+	case CONTRACT_RESUME:
+		fake_xen_lock();
+		guest(vm)->flags = deed == CONTRACT_PAUSE ? XEN_DOMINF_paused : XEN_DOMINF_running;
+		fake_xen_unlock();
+		break;
+	case CONTRACT_JOB:
+	case CONTRACT_JOB_END:
+	case CONTRACT_THROTTLE:
+		ck_abort_msg("there is no such thing");
 		break;
 	case CONTRACT_BREAK:
 		fake_xen_break(true);
@@ -126,6 +146,10 @@ int main(void)
 	static const struct contract_subject subject = { .backend = &hv_xen,
 		.uri = HV_XEN_URI,
 		.foreign_uri = "qemu:///system",
+		.silent = CONTRACT_BIT(CONTRACT_RENAME) | CONTRACT_BIT(CONTRACT_PAUSE) |
+			  CONTRACT_BIT(CONTRACT_RESUME),
+		.cannot = CONTRACT_BIT(CONTRACT_JOB) | CONTRACT_BIT(CONTRACT_JOB_END) |
+			  CONTRACT_BIT(CONTRACT_THROTTLE),
 		.setup = setup,
 		.open = open_host,
 		.teardown = teardown,

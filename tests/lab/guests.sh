@@ -127,6 +127,21 @@ balloon_commands() {
 	' "$LAB/libvirtd.log"
 }
 
+# stats_reads SINCE_LINE NAME: how often libvirtd asked that guest's monitor for its statistics since.
+stats_reads() {
+	awk -v since="$1" -v wanted="$2" '
+		/Entering monitor/ {
+			match($0, /mon=0x[0-9a-f]+/); m = substr($0, RSTART + 4, RLENGTH - 4)
+			match($0, /name=[^ )]+/); name[m] = substr($0, RSTART + 5, RLENGTH - 5)
+		}
+		/QEMU_MONITOR_SEND_MSG/ && /"guest-stats"/ && NR > since {
+			match($0, /mon=0x[0-9a-f]+/); m = substr($0, RSTART + 4, RLENGTH - 4)
+			n += name[m] == wanted
+		}
+		END { print n + 0 }
+	' "$LAB/libvirtd.log"
+}
+
 # log_mark: where libvirtd's log stands, for balloon_commands.
 log_mark() {
 	wc -l <"$LAB/libvirtd.log"

@@ -7,6 +7,8 @@
 IMAGE_MODULES="virtio/virtio_ring virtio/virtio virtio/virtio_pci_legacy_dev
 	virtio/virtio_pci_modern_dev virtio/virtio_pci virtio/virtio_balloon block/virtio_blk
 	char/virtio_console"
+# Loaded by the guest that swaps.
+IMAGE_SWAP_MODULES="../mm/zsmalloc ../crypto/lzo-rle block/zram/zram"
 
 # image_kernel: prints the folder of an unpacked kernel package; fetches it where there is none.
 image_kernel() {
@@ -111,6 +113,10 @@ image_build_initramfs() {
 	for m in $IMAGE_MODULES; do
 		cp "$drivers/$m.ko" "$tree/modules/"
 		echo "${m##*/}" >>"$tree/modules/order"
+	done
+	for m in $IMAGE_SWAP_MODULES; do
+		cp "$drivers/$m.ko" "$tree/modules/"
+		echo "${m##*/}" >>"$tree/modules/swap"
 	done
 	(cd "$tree" && find . | busybox cpio -o -H newc 2>/dev/null | gzip -1) >"$out.$$"
 	mv "$out.$$" "$out"

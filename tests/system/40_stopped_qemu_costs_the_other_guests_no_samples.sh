@@ -1,26 +1,22 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
 # shellcheck shell=bash
-# One QEMU stands still: the others' samples in equal windows before and meanwhile; then it goes on.
+# One QEMU stands still: how often the others' monitors were asked for statistics, by libvirtd's log, in
+# equal windows before and meanwhile; then it goes on.
 . "$(dirname "$0")/common.sh"
 
-WINDOW=20
+WINDOW=12
 story_restart
 daemon_configure 4096
 daemon_start
 
-# counts: the daemon's own time in us and the samples of web and spare, all of one moment.
-counts() {
-	ctl status --format json | jq -r '[.now_us] + [.vms[] | select(.name != "batch") | .samples] | @tsv'
-}
-
 # window: for spare and web, samples in a thousand seconds, over a window.
 window() {
-	local time spare web time2 spare2 web2
-	read -r time spare web < <(counts)
+	local begin mark time
+	mark=$(log_mark)
+	begin=$(now_ms)
 	sleep $WINDOW
-	read -r time2 spare2 web2 < <(counts)
-	echo $(((spare2 - spare) * 1000000000 / (time2 - time))) \
-		$(((web2 - web) * 1000000000 / (time2 - time)))
+	time=$(($(now_ms) - begin))
+	echo $(($(stats_reads "$mark" spare) * 1000000 / time)) $(($(stats_reads "$mark" web) * 1000000 / time))
 }
 
 is_shown() {

@@ -10,10 +10,15 @@
 #include <pthread.h>
 #include <stdarg.h>
 #include <stdio.h>
+#include <stdio_ext.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/epoll.h>
+#include <sys/eventfd.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <sys/types.h>
+#include <unistd.h>
 
 #define LIVE 65536 /* a power of two; far more than a run has */
 #define GONE ((void *)1)
@@ -181,6 +186,32 @@ ssize_t __real_send(int fd, const void *buf, size_t size, int flags);
 ssize_t __wrap_send(int fd, const void *buf, size_t size, int flags);
 int __real_getsockopt(int fd, int level, int option, void *value, socklen_t *length);
 int __wrap_getsockopt(int fd, int level, int option, void *value, socklen_t *length);
+int __real_openat(int folder, const char *path, int flags, ...);
+int __wrap_openat(int folder, const char *path, int flags, ...);
+ssize_t __real_pread(int fd, void *buf, size_t size, off_t at);
+ssize_t __wrap_pread(int fd, void *buf, size_t size, off_t at);
+ssize_t __real_write(int fd, const void *buf, size_t size);
+ssize_t __wrap_write(int fd, const void *buf, size_t size);
+char *__real_fgets(char *text, int size, FILE *file);
+char *__wrap_fgets(char *text, int size, FILE *file);
+FILE *__real_fdopen(int fd, const char *mode);
+FILE *__wrap_fdopen(int fd, const char *mode);
+DIR *__real_fdopendir(int fd);
+DIR *__wrap_fdopendir(int fd);
+int __real_fstat(int fd, struct stat *ret);
+int __wrap_fstat(int fd, struct stat *ret);
+int __real_eventfd(unsigned int count, int flags);
+int __wrap_eventfd(unsigned int count, int flags);
+int __real_epoll_create1(int flags);
+int __wrap_epoll_create1(int flags);
+int __real_epoll_ctl(int epoll, int operation, int fd, struct epoll_event *event);
+int __wrap_epoll_ctl(int epoll, int operation, int fd, struct epoll_event *event);
+int __real_epoll_wait(int epoll, struct epoll_event *events, int most, int timeout);
+int __wrap_epoll_wait(int epoll, struct epoll_event *events, int most, int timeout);
+int __real_pthread_create(
+	pthread_t *thread, const pthread_attr_t *attr, void *(*run)(void *), void *arg);
+int __wrap_pthread_create(
+	pthread_t *thread, const pthread_attr_t *attr, void *(*run)(void *), void *arg);
 
 #define FAIL_OR(name, error, failed, real)                                                         \
 	do {                                                                                       \
@@ -362,6 +393,87 @@ ssize_t __wrap_send(int fd, const void *buf, size_t size, int flags)
 int __wrap_getsockopt(int fd, int level, int option, void *value, socklen_t *length)
 {
 	FAIL_OR("getsockopt", ENOBUFS, -1, __real_getsockopt(fd, level, option, value, length));
+}
+
+int __wrap_openat(int folder, const char *path, int flags, ...)
+{
+	va_list args;
+	mode_t mode;
+
+	va_start(args, flags);
+	mode = flags & O_CREAT ? va_arg(args, mode_t) : 0;
+	va_end(args);
+	FAIL_OR("openat", EMFILE, -1, __real_openat(folder, path, flags, mode));
+}
+
+ssize_t __wrap_pread(int fd, void *buf, size_t size, off_t at)
+{
+	FAIL_OR("pread", EIO, -1, __real_pread(fd, buf, size, at));
+}
+
+/* A counter, which has no type, takes what is written as long as it is not full. */
+ssize_t __wrap_write(int fd, const void *buf, size_t size)
+{
+	struct stat st;
+
+	if (__real_fstat(fd, &st) == 0 && !(st.st_mode & S_IFMT))
+		return __real_write(fd, buf, size);
+	FAIL_OR("write", ENOSPC, -1, __real_write(fd, buf, size));
+}
+
+/* So that the stream knows of it: what is behind cannot be read from now on. */
+char *__wrap_fgets(char *text, int size, FILE *file)
+{
+	int nothing;
+
+	if (fails("fgets")) {
+		nothing = __real_open("/dev/null", O_WRONLY | O_CLOEXEC);
+		dup3(nothing, fileno(file), O_CLOEXEC);
+		close(nothing);
+		__fpurge(file);
+	}
+	return __real_fgets(text, size, file);
+}
+
+FILE *__wrap_fdopen(int fd, const char *mode)
+{
+	FAIL_OR("fdopen", ENOMEM, NULL, __real_fdopen(fd, mode));
+}
+
+DIR *__wrap_fdopendir(int fd)
+{
+	FAIL_OR("fdopendir", ENOMEM, NULL, __real_fdopendir(fd));
+}
+
+int __wrap_fstat(int fd, struct stat *ret)
+{
+	FAIL_OR("fstat", ENOMEM, -1, __real_fstat(fd, ret));
+}
+
+int __wrap_eventfd(unsigned int count, int flags)
+{
+	FAIL_OR("eventfd", EMFILE, -1, __real_eventfd(count, flags));
+}
+
+int __wrap_epoll_create1(int flags)
+{
+	FAIL_OR("epoll_create1", EMFILE, -1, __real_epoll_create1(flags));
+}
+
+int __wrap_epoll_ctl(int epoll, int operation, int fd, struct epoll_event *event)
+{
+	FAIL_OR("epoll_ctl", ENOSPC, -1, __real_epoll_ctl(epoll, operation, fd, event));
+}
+
+int __wrap_epoll_wait(int epoll, struct epoll_event *events, int most, int timeout)
+{
+	FAIL_OR("epoll_wait", EINTR, -1, __real_epoll_wait(epoll, events, most, timeout));
+}
+
+int __wrap_pthread_create(
+	pthread_t *thread, const pthread_attr_t *attr, void *(*run)(void *), void *arg)
+{
+	return fails("pthread_create") ? EAGAIN : __real_pthread_create(thread, attr, run, arg);
 }
 
 /* --- runs --- */

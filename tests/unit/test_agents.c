@@ -6,11 +6,13 @@
 
 #include <check.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <sys/un.h>
 #include <time.h>
 #include <unistd.h>
@@ -39,6 +41,16 @@ static uint64_t token;
 /* Answers that came while something else was waited for, by the token's number. */
 static struct hv_event answers[8];
 
+static void describe(const struct guest *guest, const char *path)
+{
+	fake_lock();
+	snprintf(guest->domain->inside, sizeof(guest->domain->inside),
+		"<devices><channel type='unix'><source mode='bind' path='%s'/>"
+		"<target type='virtio' name='" PROTOCOL_PORT "'/></channel></devices>",
+		path);
+	fake_unlock();
+}
+
 static void add(struct guest *guest, const char *name, const char *folder)
 {
 	struct sockaddr_un address = { .sun_family = AF_UNIX };
@@ -51,10 +63,7 @@ static void add(struct guest *guest, const char *name, const char *folder)
 		bind(guest->listener, (const struct sockaddr *)&address, sizeof(address)), 0);
 	ck_assert_int_eq(listen(guest->listener, 1), 0);
 	guest->domain = fake_add(name);
-	snprintf(guest->domain->inside, sizeof(guest->domain->inside),
-		"<devices><channel type='unix'><source mode='bind' path='%s'/>"
-		"<target type='virtio' name='" PROTOCOL_PORT "'/></channel></devices>",
-		address.sun_path);
+	describe(guest, address.sun_path);
 }
 
 static struct guest *guest_of(const struct hv_uuid *uuid)
@@ -124,10 +133,11 @@ static void greet(struct guest *guest)
 		take_one();
 }
 
+static char folder[SCRATCH_PATH];
+
 static void setup(void)
 {
 	/* Nothing of this machine's is looked at. */
-	static char folder[SCRATCH_PATH];
 	struct hv_params params = { .uri = "qemu:///system", .proc = folder };
 
 	scratch_new(folder);
@@ -256,7 +266,6 @@ static char *remote_uri(virConnectPtr conn)
 /* The path is of that host: here something else may listen. */
 START_TEST(nobody_is_greeted_here_for_a_vm_of_another_host)
 {
-	static char folder[SCRATCH_PATH];
 	static struct libvirt_calls calls;
 	struct hv_params params = { .uri = "qemu+ssh://root@other/system", .proc = folder };
 	struct pollfd fd;
@@ -279,6 +288,58 @@ START_TEST(nobody_is_greeted_here_for_a_vm_of_another_host)
 }
 END_TEST
 
+/* In a folder whose name alone is longer than an address; bound from inside it. */
+static void listen_far_away(struct guest *guest, const char *name)
+{
+	struct sockaddr_un address = { .sun_family = AF_UNIX };
+	char parent[SCRATCH_PATH + 160], path[sizeof(parent) + 160];
+	int there;
+
+	snprintf(parent, sizeof(parent), "%s/%0150d", folder, 7);
+	ck_assert_int_eq(mkdir(parent, 0755), 0);
+	snprintf(path, sizeof(path), "%s/%s", parent, name);
+	describe(guest, path);
+	/* Its new description is the old one's end. */
+	ck_assert_int_eq(answer_to(submit(HV_INFO, guest, 0)).error, 0);
+	while (guest->agent.connected)
+		take_one();
+	close(guest->fd);
+	guest->fd = -1;
+	if (strlen(name) >= sizeof(address.sun_path))
+		return; /* nobody can listen there */
+	there = open(parent, O_PATH | O_DIRECTORY | O_CLOEXEC);
+	snprintf(address.sun_path, sizeof(address.sun_path), "/proc/self/fd/%d/%.80s", there, name);
+	close(guest->listener);
+	guest->listener = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+	ck_assert_int_eq(
+		bind(guest->listener, (const struct sockaddr *)&address, sizeof(address)), 0);
+	ck_assert_int_eq(listen(guest->listener, 1), 0);
+	close(there);
+}
+
+START_TEST(BR_127_agent_whose_socket_has_a_path_longer_than_an_address_is_listened_to)
+{
+	listen_far_away(&bad, "port");
+	greet(&bad);
+	good_frees();
+}
+END_TEST
+
+START_TEST(BR_127_agent_whose_socket_has_a_name_longer_than_an_address_is_shown_to_be_so)
+{
+	char name[128] = "";
+
+	memset(name, 'n', sizeof(name) - 1);
+	listen_far_away(&bad, name);
+	ck_assert_int_eq(answer_to(submit(HV_INFO, &bad, 0)).error, 0);
+	while (!bad.agent.faults)
+		take_one();
+	ck_assert_str_eq(bad.agent.fault, "the path of its socket is too long");
+	ck_assert(!bad.agent.connected);
+	good_frees();
+}
+END_TEST
+
 int main(void)
 {
 	Suite *suite = suite_create("agents");
@@ -292,6 +353,10 @@ int main(void)
 	tcase_add_test(tc, answer_that_was_given_for_another_request_is_a_fault_and_not_taken);
 	tcase_add_test(tc, noise_is_read_at_its_rate_and_another_answers_meanwhile);
 	tcase_add_test(tc, agent_that_hangs_up_fails_what_it_was_asked_and_is_greeted_again);
+	tcase_add_test(
+		tc, BR_127_agent_whose_socket_has_a_path_longer_than_an_address_is_listened_to);
+	tcase_add_test(
+		tc, BR_127_agent_whose_socket_has_a_name_longer_than_an_address_is_shown_to_be_so);
 	tcase_add_test(
 		tc, agent_that_takes_nothing_more_is_told_so_and_asked_again_when_it_is_back);
 	suite_add_tcase(suite, tc);

@@ -58,8 +58,9 @@ struct vmm {
 };
 
 struct order {
-	/* t: touch, w: write, d: drop, r: drop while another thread touches the last, m: how many
-	 * are there, q: quit; answered with a byte: of t the last page's first. */
+	/* t: touch, w: write, d: drop, r: drop while another thread touches the last, f: touch,
+	 * each page by a thread of its own, m: how many are there, q: quit; answered with a byte:
+	 * of t the last page's first. */
 	char what;
 	uint32_t page, pages;
 };
@@ -125,6 +126,24 @@ static void vmm_race(volatile char *guest, const struct order *order)
 	pthread_join(other, NULL);
 }
 
+static void *touch(void *arg)
+{
+	*(volatile char *)arg = 'f';
+	return NULL;
+}
+
+static void vmm_flood(volatile char *guest, const struct order *order)
+{
+	pthread_t threads[PAGES];
+
+	for (uint32_t i = 0; i < order->pages; i++)
+		if (pthread_create(&threads[i], NULL, touch,
+			    (char *)guest + (order->page + i) * PAGE) != 0)
+			_exit(6);
+	for (uint32_t i = 0; i < order->pages; i++)
+		pthread_join(threads[i], NULL);
+}
+
 static char vmm_count(volatile char *guest, const struct order *order)
 {
 	unsigned char there[PAGES] = { 0 };
@@ -144,6 +163,8 @@ static char vmm_obey(volatile char *guest, const struct order *order)
 		return vmm_count(guest, order);
 	if (order->what == 'r')
 		vmm_race(guest, order);
+	if (order->what == 'f')
+		vmm_flood(guest, order);
 	if (order->what == 'd')
 		madvise((char *)guest + order->page * PAGE, order->pages * PAGE, MADV_DONTNEED);
 	for (uint32_t p = order->page; p < order->page + order->pages; p++) {
@@ -447,6 +468,62 @@ START_TEST(a_fault_that_waits_goes_on_when_there_is_room)
 }
 END_TEST
 
+/* Threads that all fault at once, and room for a few: more than may wait, and than are read in one
+ * go. */
+#define FLOOD 300
+#define ROOM  10
+
+START_TEST(a_vmm_with_more_faults_than_may_wait_has_the_rest_let_through_and_keeps_nobody_waiting)
+{
+	struct vmm v[3] = { vmm_new(PAGES), vmm_new(PAGES), vmm_new(PAGES) };
+	struct memcg *other = group(tree->root, 3);
+	const char *why = "";
+
+	set_max(slice, ROOM);
+	add(&v[0], 0, true);
+	add(&v[1], 1, true);
+	/* There are two threads: this one is on the flooding one's. */
+	ck_assert_int_eq(pager_add(pager, other, &v[2].hello, -1, &why), 0);
+	give(&v[0], 'f', 0, FLOOD);
+	for (int i = 0; counts(0).faults < FLOOD; i++) {
+		ck_assert_int_lt(i, LOOKS_MAX);
+		obey(&v[2], 't', (uint32_t)i % PAGES, 1);
+		usleep(1000);
+	}
+	set_max(slice, PAGES);
+	answered(&v[0]);
+	await_usage(leaf[0], FLOOD);
+	ck_assert_uint_ge(counts(0).waited, PAGER_WAITING_MAX);
+	ck_assert_uint_ge(counts(0).over, FLOOD - ROOM - counts(0).waited);
+	ck_assert_uint_ge(counts(0).waited + counts(0).over, FLOOD - ROOM);
+	ck_assert_uint_gt(counts(0).over, 0);
+	for (int n = 0; n < 3; n++)
+		vmm_end(&v[n], n == 0 ? SIGKILL : 0);
+	await_gone(0);
+	await_gone(1);
+	await_usage(slice, 0);
+}
+END_TEST
+
+/* Its threads are many, and none of them has its page when it ends. */
+START_TEST(a_vmm_that_dies_with_as_many_faults_as_may_wait_is_uncharged)
+{
+	struct vmm v = vmm_new(PAGES);
+
+	set_max(slice, ROOM);
+	add(&v, 0, true);
+	give(&v, 'f', 0, FLOOD);
+	for (int i = 0; counts(0).waited < PAGER_WAITING_MAX; i++) {
+		ck_assert_int_lt(i, LOOKS_MAX);
+		usleep(1000);
+	}
+	vmm_end(&v, SIGKILL);
+	await_gone(0);
+	await_usage(slice, 0);
+	ck_assert_uint_eq(css_refs(&leaf[0]->css), 1);
+}
+END_TEST
+
 START_TEST(anothers_stock_is_no_reason_to_charge_over)
 {
 	struct vmm v[2] = { vmm_new(PAGES), vmm_new(PAGES) };
@@ -610,25 +687,40 @@ START_TEST(a_file_that_got_shorter_is_an_error_for_who_touches_the_page_alone)
 }
 END_TEST
 
-/* A VMM that has more faults each round: what it has is dropped first. One dies now and then. */
+/* For a moment, under what is there: who faults waits, and goes on. */
+static void tighten(size_t n, uint64_t most)
+{
+	set_max(slice, PAGES);
+	set_max(leaf[n], PAGES / 4);
+	usleep(1000);
+	set_max(leaf[n], PAGES_UNLIMITED);
+	set_max(slice, most);
+}
+
+/* A VMM that has more faults each round: what it has is dropped first. One dies now and then, in
+ * its faults; and limits change while there are some. */
 static uint64_t play_round(struct vmm *v, uint32_t round)
 {
 	static const char deeds[] = { 'w', 'd', 't' };
 	uint32_t from = round * 37 % (PAGES / 2);
+	uint64_t most = round % 100 == 2 ? 8 * PAGES - 1 : 8 * PAGES + round % 100;
 	size_t dies = round / 10 % 8;
 
 	/* At times there is no room for all: whoever comes last waits, and is charged over. */
-	set_max(slice, round % 100 == 2 ? 8 * PAGES - 1 : 8 * PAGES + round % 100);
+	set_max(slice, most);
 	for (size_t i = 0; i < sizeof(deeds); i++) {
 		for (size_t n = 0; n < 8; n++)
 			give(&v[n], deeds[i], deeds[i] == 'd' ? from : 0,
 				deeds[i] == 'd' ? PAGES / 2 : PAGES);
+		if (i == round % sizeof(deeds))
+			tighten(round % 8, most);
 		for (size_t n = 0; n < 8; n++)
 			answered(&v[n]);
 	}
 	if (round % 10 != 5)
 		return 0;
 	await_sums();
+	obey(&v[dies], 'd', 0, PAGES);
 	give(&v[dies], 'w', 0, PAGES);
 	vmm_end(&v[dies], SIGKILL);
 	await_gone(dies);
@@ -745,30 +837,29 @@ START_TEST(messages_without_what_belongs_to_them_are_refused)
 	ck_assert_int_eq(send_and_receive("[", memory, &hello), -EINVAL);
 	/* A descriptor, but no userfaultfd. */
 	ck_assert_int_eq(send_and_receive(good, memory, &hello), 0);
-	ck_assert_int_eq(pager_add(pager, leaf[0], &hello, dup(memory), &why), -EINVAL);
+	ck_assert_int_eq(pager_add(pager, leaf[0], &hello, memory, &why), -EINVAL);
 	ck_assert_ptr_nonnull(why);
+	ck_assert_int_eq(close(hello.uffd), 0); /* nothing of it was taken */
+	ck_assert_int_eq(fcntl(memory, F_GETFD), FD_CLOEXEC);
 }
 END_TEST
 
 START_TEST(who_cannot_be_served_is_not_taken)
 {
 	struct vmm v = vmm_new(PAGES);
-	struct pager_hello hello = v.hello;
 	struct pager_counts c;
 	struct pager *other;
 	const char *why = NULL;
 
-	hello.uffd = dup(v.hello.uffd);
 	ck_assert_int_eq(ftruncate(memory, PAGES * PAGE - 1), 0);
-	ck_assert_int_eq(pager_add(pager, leaf[0], &hello, dup(memory), &why), -EINVAL);
+	ck_assert_int_eq(pager_add(pager, leaf[0], &v.hello, memory, &why), -EINVAL);
 	ck_assert_str_eq(why, "regions that its memory file does not have");
-	hello.uffd = dup(v.hello.uffd);
 	ck_assert_int_eq(charge_kill(leaf[1]), 0);
 	css_get(&slice->css);
 	ck_assert_int_eq(pager_counts(pager, leaf[0]->id, &c), -ENOENT);
 	css_put(&slice->css);
 	vmm_end(&v, SIGKILL);
-	ck_assert_int_eq(pager_add(pager, leaf[0], &hello, -1, &why), -ENODEV);
+	ck_assert_int_eq(pager_add(pager, leaf[0], &v.hello, -1, &why), -ENODEV);
 	close(v.hello.uffd);
 	ck_assert_uint_eq(css_refs(&leaf[0]->css), 1);
 	ck_assert_int_eq(pager_new(tree, 0, &other), -EINVAL);
@@ -798,6 +889,11 @@ int main(void)
 	tcase_add_test(
 		tc, a_fault_over_a_max_waits_names_the_group_and_is_let_through_charged_over);
 	tcase_add_test(tc, a_fault_that_waits_goes_on_when_there_is_room);
+	if (THREADS_AFTER_FORK) {
+		tcase_add_test(tc,
+			a_vmm_with_more_faults_than_may_wait_has_the_rest_let_through_and_keeps_nobody_waiting);
+		tcase_add_test(tc, a_vmm_that_dies_with_as_many_faults_as_may_wait_is_uncharged);
+	}
 	tcase_add_test(tc, anothers_stock_is_no_reason_to_charge_over);
 	tcase_add_test(tc, a_vmm_that_dies_in_the_middle_is_uncharged_and_its_group_released);
 	tcase_add_test(

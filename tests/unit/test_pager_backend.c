@@ -1,13 +1,15 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * MicroVMs beside a hypervisor's VMs: a core with the pager's backend, around one that has no VM. A
- * process plays the VMM and connects to the socket of its name. Skipped without userfaultfd.
+ * MicroVMs beside a hypervisor's VMs: a core with the pager's backend, around one that has no VM,
+ * or one with a balloon. A process plays the VMM and connects to the socket of its name. Skipped
+ * without userfaultfd.
  */
 #include <config.h>
 
 #include "hv/pager/backend.h"
 #include "common/json.h"
 #include "hv/ballastd/views.h"
+#include "tests/unit/faults.h"
 #include "tests/unit/scratch.h"
 #include "tests/unit/suite.h"
 
@@ -35,14 +37,32 @@
 #define PAGES	  256
 #define STEP_US	  100000
 #define STEPS_MAX 2000
+/* Only a failure waits for it. */
+#define PATIENCE_MS 20000
 
-/* --- the hypervisor: there is no VM --- */
+/* --- the hypervisor: there is no VM, or db --- */
 
-#define OUT_MAX 64
+#define OUT_MAX	   64
+#define MIB	   (UINT64_C(1) << 20)
+#define DB_MAXIMUM (256 * MIB)
 
 static struct hv_event out[OUT_MAX];
 static size_t nr_out;
-static int none_event = -1; /* tells nothing: next() is called all the same */
+static int out_fd = -1;
+
+/* Has what its balloon leaves it, at once. */
+static struct {
+	bool there;
+	uint64_t actual, resident, updates;
+} db;
+static const struct hv_uuid db_uuid = { { 0xdb } };
+
+static void tell(const struct hv_event *event)
+{
+	MUST(nr_out < OUT_MAX);
+	out[nr_out++] = *event;
+	eventfd_write(out_fd, 1);
+}
 
 static bool none_handles(const char *uri)
 {
@@ -52,8 +72,11 @@ static bool none_handles(const char *uri)
 static int none_open(const struct hv_params *params, struct hv **ret_hv)
 {
 	(void)params;
-	nr_out = 1;
-	out[0] = (struct hv_event){ .type = HV_EVENT_UP };
+	nr_out = 0;
+	out_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+	if (out_fd < 0)
+		return -errno;
+	tell(&(struct hv_event){ .type = HV_EVENT_UP });
 	*ret_hv = (struct hv *)out;
 	return 0;
 }
@@ -61,12 +84,59 @@ static int none_open(const struct hv_params *params, struct hv **ret_hv)
 static void none_close(struct hv *hv)
 {
 	(void)hv;
+	while (nr_out)
+		hv_event_clear(&out[--nr_out]);
+	close(out_fd);
 }
 
 static int none_fd(struct hv *hv)
 {
 	(void)hv;
-	return none_event;
+	return out_fd;
+}
+
+static void db_listed(struct hv_event *event)
+{
+	event->listed.nr = 1;
+	event->listed.vms = calloc(1, sizeof(struct hv_listed));
+	event->listed.vms[0] =
+		(struct hv_listed){ .uuid = db_uuid, .name = strdup("db"), .state = HV_RUNNING };
+}
+
+static void db_process(struct hv_event *event)
+{
+	event->process.nr = 1;
+	event->process.vms = calloc(1, sizeof(struct hv_process));
+	event->process.vms[0] = (struct hv_process){ .uuid = db_uuid,
+		.known = true,
+		.swap_known = true,
+		.resident = db.resident,
+		.started = 1 };
+}
+
+static void db_answer(const struct hv_call *call, struct hv_event *event)
+{
+	if (call->type == HV_LIST) {
+		db_listed(event);
+	} else if (call->type == HV_PROCESS) {
+		db_process(event);
+	} else if (call->type == HV_INFO) {
+		event->info = (struct hv_info){ .uuid = db_uuid,
+			.name = strdup("db"),
+			.maximum = DB_MAXIMUM,
+			.balloon = true,
+			.stats_period_s = 1 };
+	} else if (call->type == HV_STATS) {
+		event->stats = (struct hv_stats){ .known = HV_STAT_ACTUAL | HV_STAT_UNUSED |
+							   HV_STAT_USABLE | HV_STAT_LAST_UPDATE,
+			.actual = db.actual,
+			.unused = 100 * MIB,
+			.usable = 150 * MIB,
+			.last_update = ++db.updates };
+	} else if (call->type == HV_TARGET) {
+		db.actual = call->target;
+		db.resident = db.resident < db.actual ? db.resident : db.actual;
+	}
 }
 
 static int none_submit(struct hv *hv, const struct hv_call *call)
@@ -78,16 +148,20 @@ static int none_submit(struct hv *hv, const struct hv_call *call)
 		event.host = (struct hv_host){
 			.known = true, .total = UINT64_C(8) << 30, .available = UINT64_C(4) << 30
 		};
-	ck_assert_uint_lt(nr_out, OUT_MAX);
-	out[nr_out++] = event;
+	event.uuid = call->uuid;
+	if (db.there)
+		db_answer(call, &event);
+	tell(&event);
 	return 0;
 }
 
 static int none_next(struct hv *hv, struct hv_event *ret_event)
 {
 	(void)hv;
-	if (nr_out == 0)
+	if (nr_out == 0) {
+		eventfd_read(out_fd, &(eventfd_t){ 0 });
 		return 0;
+	}
 	*ret_event = out[0];
 	memmove(out, out + 1, --nr_out * sizeof(out[0]));
 	return 1;
@@ -112,6 +186,14 @@ static struct core *core;
 static uint64_t now;
 static char dir[SCRATCH_PATH], path[128], told[300];
 static unsigned int warnings, nr_told;
+
+/* Something is there for the daemon, at once or within so long. */
+static bool readable(int ms)
+{
+	struct pollfd fd = { .fd = backend->fd(hv), .events = POLLIN };
+
+	return poll(&fd, 1, ms) > 0;
+}
 
 static void log_line(void *ctx, const struct core_line *line)
 {
@@ -140,6 +222,15 @@ static void step(void)
 		ck_assert_int_eq(backend->submit(hv, &calls[i]), 0);
 	now += STEP_US;
 	usleep(1000);
+}
+
+/* All that was there is taken. */
+static void settle(void)
+{
+	for (int i = 0; readable(0); i++) {
+		ck_assert_int_lt(i, STEPS_MAX);
+		step();
+	}
 }
 
 static bool usage(const char *name, uint64_t *ret_pages)
@@ -201,6 +292,7 @@ static void await_gone(const char *name)
 }
 
 static struct core_rule rule;
+static struct core_group_knobs shared;
 static struct core_config config;
 
 static void setup(void)
@@ -224,7 +316,7 @@ static void setup(void)
 	config.nr_rules = 1;
 	config.log = log_line;
 	warnings = nr_told = 0;
-	none_event = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+	db.there = false;
 	backend = hv_pager(&none);
 	now = 1000000;
 	told[0] = 0;
@@ -236,7 +328,6 @@ static void teardown(void)
 {
 	backend->close(hv);
 	core_free(core);
-	close(none_event);
 	unlink(path);
 	snprintf(path, sizeof(path), "%s/web1.sock", dir);
 	unlink(path);
@@ -278,9 +369,14 @@ static void vmm_main(const char *text)
 	CMSG_FIRSTHDR(&msg)->cmsg_len = CMSG_LEN(sizeof(int));
 	memcpy(CMSG_DATA(CMSG_FIRSTHDR(&msg)), &uffd, sizeof(int));
 	snprintf(address.sun_path, sizeof(address.sun_path), "%s/web1.sock", dir);
-	if (connect(fd, (struct sockaddr *)&address, sizeof(address)) < 0 ||
-		sendmsg(fd, &msg, 0) < 0)
-		_exit(2);
+	/* The socket may be there a little later. */
+	for (int i = 0; connect(fd, (struct sockaddr *)&address, sizeof(address)) < 0; i++) {
+		if (i == PATIENCE_MS)
+			_exit(2);
+		usleep(1000);
+	}
+	if (sendmsg(fd, &msg, 0) < 0)
+		_exit(3);
 	/* A number of pages to have; negative: to drop. */
 	while (read(orders[0], &n, sizeof(n)) == sizeof(n)) {
 		if (n < 0)
@@ -300,8 +396,10 @@ static pid_t vmm_new(const char *text)
 	ck_assert_int_eq(pipe(orders), 0);
 	ck_assert_int_eq(pipe(answers), 0);
 	pid = fork();
-	if (pid == 0)
+	if (pid == 0) {
+		signal(SIGBUS, SIG_DFL); /* also where a sanitizer would rather tell of it */
 		vmm_main(text);
+	}
 	close(orders[0]);
 	close(answers[1]);
 	ck_assert_int_eq(fcntl(answers[0], F_SETFL, O_NONBLOCK), 0);
@@ -440,17 +538,40 @@ static void await_told(const char *what)
 	}
 }
 
-/* Nothing is to be looked at: the daemon sleeps. */
-static void await_rest(void)
+START_TEST(a_fault_that_meets_its_group_s_max_has_room_made_by_another_s_balloon)
 {
-	struct pollfd fd = { .fd = backend->fd(hv), .events = POLLIN };
+	pid_t pid;
+	uint64_t has;
 
-	for (int i = 0; poll(&fd, 1, 0) != 0; i++) {
-		ck_assert_int_lt(i, STEPS_MAX);
-		step();
-	}
+	db.there = true;
+	db.actual = DB_MAXIMUM;
+	db.resident = 200 * MIB;
+	config.engine.act = true;
+	shared = CORE_GROUP_KNOBS_NONE;
+	shared.path = (char *)"/shared";
+	shared.knobs.max = 200 * MIB / PAGE + 100;
+	config.groups = &shared;
+	config.nr_groups = 1;
+	rule.match_name = NULL;
+	rule.knobs = (struct hv_knobs){ .has_group = true, .group = (char *)"/shared" };
+	ck_assert_int_eq(core_set_config(core, now, &config), 0);
+	await_usage("db", 200 * MIB / PAGE);
+	pid = vmm_new(NULL);
+	obey(100);
+	await_usage("web1", 100);
+	ck_assert_uint_eq(db.actual, DB_MAXIMUM);
+	obey(200);
+	await_usage("web1", 200);
+	ck_assert_uint_ge(paging("web1").waited, 1);
+	ck_assert_uint_eq(paging("web1").over, 0);
+	ck_assert_uint_lt(db.actual, 200 * MIB);
+	ck_assert(usage("db", &has) && has < 200 * MIB / PAGE);
+	vmm_end(pid);
+	await_gone("web1");
 }
+END_TEST
 
+/* A client that connects and says nothing. */
 static int connect_once_more(void)
 {
 	struct sockaddr_un address = { .sun_family = AF_UNIX };
@@ -468,7 +589,7 @@ START_TEST(second_vmm_of_a_name_waits_and_keeps_nobody_busy)
 
 	obey(10);
 	fd = connect_once_more();
-	await_rest();
+	settle();
 	vmm_end(pid);
 	await_gone("web1");
 	/* Now it is its turn: and gone, it is refused. */
@@ -492,7 +613,7 @@ START_TEST(vmm_that_cannot_be_taken_for_want_of_descriptors_keeps_nobody_busy_an
 	none_left.rlim_cur = (rlim_t)first_free;
 	ck_assert_int_eq(setrlimit(RLIMIT_NOFILE, &none_left), 0);
 	await_told("web1: who connects cannot be taken: Too many open files");
-	await_rest();
+	settle();
 	ck_assert_uint_eq(nr_told, 1);
 	ck_assert_int_eq(setrlimit(RLIMIT_NOFILE, &limit), 0);
 	obey(10);
@@ -596,7 +717,7 @@ START_TEST(while_the_hypervisor_is_away_microvms_run_uncharged_and_are_charged_w
 	uint64_t id;
 
 	step();
-	out[nr_out++] = (struct hv_event){ .type = HV_EVENT_DOWN };
+	tell(&(struct hv_event){ .type = HV_EVENT_DOWN });
 	step();
 	pid = vmm_new(NULL);
 	obey(10);
@@ -606,7 +727,7 @@ START_TEST(while_the_hypervisor_is_away_microvms_run_uncharged_and_are_charged_w
 	vmm_end(pid);
 	pid = vmm_new(NULL);
 	obey(201);
-	out[nr_out++] = (struct hv_event){ .type = HV_EVENT_UP };
+	tell(&(struct hv_event){ .type = HV_EVENT_UP });
 	await_usage("web1", 201);
 	/* Its thread charges what it had resolved before, by and by. */
 	for (int i = 0; charged_to("web1") != 201; i++) {
@@ -633,6 +754,163 @@ START_TEST(what_the_hypervisor_is_like_stays_so)
 }
 END_TEST
 
+START_TEST(the_daemon_is_woken_by_what_there_is_and_not_by_who_waits_or_says_nothing)
+{
+	struct hv_call call = { .type = HV_STATS };
+	struct core_vm_view view;
+	int silent, waiting, n = 201;
+	uint64_t id;
+	pid_t pid;
+
+	settle();
+	tell(&(struct hv_event){ .type = HV_EVENT_PRESSURE });
+	ck_assert(readable(0)); /* the hypervisor's */
+	settle();
+	pid = vmm_new(NULL);
+	ck_assert(readable(PATIENCE_MS)); /* it connects */
+	obey(200);
+	await_usage("web1", 200);
+	settle();
+	ck_assert_int_eq(core_find(core, "web1", &id), 0);
+	ck_assert_int_eq(core_vm(core, id, &view), 0);
+	call.uuid = view.uuid;
+	ck_assert_int_eq(backend->submit(hv, &call), 0);
+	ck_assert(readable(0)); /* an answer of our own */
+	settle();
+	ck_assert_int_eq(write(orders[1], &n, sizeof(n)), sizeof(n));
+	ck_assert(readable(PATIENCE_MS)); /* a page was refused */
+	await_usage("web1", 201);
+	ck_assert_int_eq(read(answers[0], &n, sizeof(n)), sizeof(n));
+
+	silent = connect_once_more();
+	settle();
+	vmm_end(pid);
+	await_gone("web1");
+	waiting = connect_once_more();
+	settle();
+	close(silent);
+	ck_assert(readable(PATIENCE_MS));
+	settle();
+	close(waiting);
+	/* Then it is the next one's turn. */
+	pid = vmm_new(NULL);
+	obey(7);
+	await_usage("web1", 7);
+	vmm_end(pid);
+	await_gone("web1");
+}
+END_TEST
+
+/* --- the nth call that fails --- */
+
+static void step_or_fail(void)
+{
+	const struct hv_call *calls = NULL;
+	struct hv_event event;
+	uint64_t next;
+	size_t nr = 0;
+
+	while (backend->next(hv, &event) == 1) {
+		if (event.message)
+			snprintf(told, sizeof(told), "%s", event.message);
+		core_event(core, now, &event);
+		hv_event_clear(&event);
+	}
+	core_step(core, now, &calls, &nr, &next); /* what is returned is valid whatever failed */
+	hv_pager_bind(hv, core);
+	for (size_t i = 0; i < nr; i++)
+		if (backend->submit(hv, &calls[i]) < 0)
+			core_not_submitted(core, &calls[i]);
+	now += STEP_US;
+	usleep(1000);
+}
+
+static bool is_dead(pid_t pid)
+{
+	siginfo_t end = { 0 };
+
+	return waitid(P_PID, (id_t)pid, &end, WEXITED | WNOHANG | WNOWAIT) == 0 && end.si_pid;
+}
+
+static bool was_refused(void)
+{
+	return strstr(told, "refused");
+}
+
+/* Until the VMM has its pages, was refused, or is dead. */
+static void page_until_done(pid_t pid, int *ret_said)
+{
+	for (int i = 0; i < STEPS_MAX && !was_refused() && !is_dead(pid); i++) {
+		step_or_fail();
+		if (read(answers[0], ret_said, sizeof(*ret_said)) == sizeof(*ret_said))
+			return;
+	}
+}
+
+static bool daemon_opens(void)
+{
+	struct hv_params params = { .inner = &none, .pager = dir };
+
+	core = NULL;
+	hv = NULL;
+	if (core_new(&config, backend, &core) < 0)
+		return false;
+	MUST(backend->open(&params, &hv) == 0 ? hv != NULL : hv == NULL);
+	return hv;
+}
+
+/* Nothing fails any more, and with the VMM's process all that was charged is gone. */
+static void daemon_ends(pid_t pid)
+{
+	vmm_end(pid);
+	if (hv) {
+		await_gone("web1");
+		for (int i = 0; page_counter_read(&engine_tree(core_engine(core))->root->memory);
+			i++) {
+			MUST(i < STEPS_MAX);
+			step_or_fail();
+		}
+	}
+	backend->close(hv);
+	core_free(core);
+	hv = NULL;
+	core = NULL;
+}
+
+static bool page_with(uint64_t nth)
+{
+	unsigned int descriptors = faults_descriptors();
+	int n = 50, said = 0;
+	bool opened, injected;
+	pid_t pid;
+
+	told[0] = 0;
+	pid = vmm_new(NULL);
+	ck_assert_int_eq(write(orders[1], &n, sizeof(n)), sizeof(n));
+	faults_arm(nth);
+	opened = daemon_opens();
+	if (opened)
+		page_until_done(pid, &said);
+	injected = faults_disarm();
+	MUST(opened || injected);
+	/* It has its pages; but for one that could not be read, which is its end, and where it
+	 * could not be seen who it is. */
+	MUST(!opened || said == n || (is_dead(pid) && !strcmp(faults_what(), "pread")) ||
+		(was_refused() && !strcmp(faults_what(), "getsockopt")));
+	daemon_ends(pid);
+	faults_check_leaks(nth);
+	faults_check_descriptors(nth, descriptors);
+	return injected;
+}
+
+START_TEST(the_nth_call_that_fails_costs_a_vmm_nothing_but_time)
+{
+	backend->close(hv);
+	core_free(core);
+	faults_each(page_with, 30);
+}
+END_TEST
+
 int main(void)
 {
 	Suite *suite = suite_create("pager_backend");
@@ -646,7 +924,7 @@ int main(void)
 	close(fd);
 	scratch_begin();
 	tcase_add_checked_fixture(tc, setup, teardown);
-	tcase_set_timeout(tc, 60);
+	tcase_set_timeout(tc, 300);
 	tcase_add_test(
 		tc, a_microvm_stands_among_the_vms_exact_to_the_page_until_its_process_is_gone);
 	tcase_add_test(tc, its_max_holds_to_the_page_and_what_is_over_is_let_through_and_shown);
@@ -662,6 +940,10 @@ int main(void)
 	tcase_add_test(tc,
 		while_the_hypervisor_is_away_microvms_run_uncharged_and_are_charged_when_it_is_back);
 	tcase_add_test(tc, what_the_hypervisor_is_like_stays_so);
+	tcase_add_test(tc, a_fault_that_meets_its_group_s_max_has_room_made_by_another_s_balloon);
+	tcase_add_test(
+		tc, the_daemon_is_woken_by_what_there_is_and_not_by_who_waits_or_says_nothing);
+	tcase_add_test(tc, the_nth_call_that_fails_costs_a_vmm_nothing_but_time);
 	suite_add_tcase(suite, tc);
 	return suite_run(suite);
 }

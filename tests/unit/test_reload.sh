@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
 # A running daemon that is told to read its configuration anew, and show and set, with libvirt's own
 # test driver: no hypervisor is needed. A good configuration takes effect, a bad one is refused
-# whole, and whatever a reload cannot change is named.
+# whole, and whatever a reload cannot change is named. And one that has a pager.
 set -uo pipefail
 
 # In a namespace of its own where that is allowed: it looks for other managers among all processes,
@@ -300,5 +300,36 @@ check set_of_nobody_suggests_a_name 1 "no VM or group named 'tset'; did you mean
 	ctl set tset --soft-limit 2G
 check what_was_refused_was_not_written 0 "soft-limit 2 GiB metadata * max none default" \
 	ctl show test
+stop
+
+# With a pager: a microVM's page faults are resolved by the daemon, and charged to its group.
+micro() {
+	ctl status --format json | tr -d ' \n' | grep -o '"name":"micro".*'
+}
+gone() {
+	micro | grep -q . || echo gone
+}
+mkdir "$work/vmms"
+: >"$work/vmms/micro.mem"
+printf '[ballastd]\npager = %s\n[pool]\nsize = 16GiB\n[group /shared]\nmax = 3MiB\n[rule micro]\nmatch-name = micro\ngroup = /shared\n' \
+	"$work/vmms" >"$conf"
+start test:///default
+"$builddir/tests/lab/vmm" "$work/vmms/micro.sock" 3 100 >"$work/vmm" 2>&1 &
+other=$!
+for _ in $(seq 100); do
+	! grep -q . "$work/vmm" || break
+	sleep 0.05
+done
+if grep -q userfaultfd "$work/vmm"; then
+	skip vmm_that_hands_over_its_memory_has_all_its_pages "userfaultfd is not allowed here"
+else
+	check vmm_that_hands_over_its_memory_has_all_its_pages 0 "done" cat "$work/vmm"
+	check it_is_a_vm_and_charged_to_its_group 0 '"usage":3145728' in_time '"usage":3145728' micro
+	check it_had_a_fault_for_each_page 0 '"faults":768,"waited":0,"over_max":0' micro
+	kill $other
+	wait $other 2>/dev/null
+	other=
+	check with_its_process_it_is_gone 0 "gone" in_time "gone" gone
+fi
 stop
 echo "1..$number"
