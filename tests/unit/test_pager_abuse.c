@@ -148,7 +148,8 @@ static void await_usage(const struct memcg *m, uint64_t pages)
 
 static _Atomic bool dropping, dropped_all;
 
-/* A balloon, page by page: all of the first half, again and again. */
+/* A balloon: all of the first half, page by page, again and again, as fast as a guest gives them.
+ */
 static void *drop_until_told(void *arg)
 {
 	const struct guest *g = arg;
@@ -156,6 +157,8 @@ static void *drop_until_told(void *arg)
 	for (size_t i = 0; dropping; i++) {
 		madvise(g->at + i * 7 % (g->pages / 2) * PAGE, PAGE, MADV_DONTNEED);
 		dropped_all |= i == 64;
+		if (i % 64 == 63)
+			usleep(100);
 	}
 	return NULL;
 }
