@@ -113,15 +113,15 @@ static uint64_t address_of(const struct pager_vm *vm, uint64_t page)
 
 /* --- pages --- */
 
-/* The thread's buffer becomes what the file has there. */
+/* What the file has there. */
 static bool read_pages(
-	struct pager_thread *t, const struct pager_vm *vm, uint64_t offset, size_t nr)
+	const struct pager_vm *vm, uint64_t offset, size_t nr, unsigned char *ret_pages)
 {
 	size_t done = 0, size = nr * POLICY_PAGE_SIZE;
 	ssize_t n;
 
 	while (done < size) {
-		n = pread(vm->memory, t->pages + done, size - done, (off_t)(offset + done));
+		n = pread(vm->memory, ret_pages + done, size - done, (off_t)(offset + done));
 		if (n < 0 && errno == EINTR)
 			continue;
 		if (n <= 0)
@@ -182,7 +182,7 @@ static enum filled fill(
 {
 	uint64_t page = 0, offset = 0;
 	struct uffdio_copy copy = {
-		.dst = address, .src = (uintptr_t)t->pages, .len = POLICY_PAGE_SIZE
+		.dst = address, .src = (uintptr_t)t->page, .len = POLICY_PAGE_SIZE
 	};
 	enum filled filled;
 
@@ -190,7 +190,7 @@ static enum filled fill(
 	if (!find_page(vm, address, &page, &offset) || vm->memory < 0 ||
 		is_set(vm->dropped_pages, page))
 		return outcome(vm, address, fill_zeros(vm, address), ret_new);
-	if (read_pages(t, vm, offset, 1))
+	if (read_pages(vm, offset, 1, t->page))
 		return outcome(vm, address, ioctl(vm->uffd, UFFDIO_COPY, &copy), ret_new);
 	filled = outcome(vm, address, fill_error(vm, address), ret_new);
 	*ret_new = false;
@@ -584,6 +584,13 @@ static size_t run_from(const struct pager_vm *vm, uint64_t page)
 	return n;
 }
 
+/* That one, and the 63 behind it. */
+static bool is_known(const struct pager_vm *vm, uint64_t page)
+{
+	return page % 64 == 0 &&
+	       (vm->charged_pages[page / 64] | vm->dropped_pages[page / 64]) == UINT64_MAX;
+}
+
 /* A run that does not go in one go: its first page by itself. False: not now. */
 static bool fill_first(struct pager_thread *t, struct pager_vm *vm)
 {
@@ -606,11 +613,11 @@ static bool fill_run(struct pager_thread *t, struct pager_vm *vm, size_t nr)
 	uint64_t address = address_of(vm, vm->filled), page, offset = 0;
 	struct uffdio_copy copy;
 
-	if (!find_page(vm, address, &page, &offset) || !read_pages(t, vm, offset, nr))
+	if (!find_page(vm, address, &page, &offset) || !read_pages(vm, offset, nr, t->run))
 		return fill_first(t, vm);
 	for (int i = 0; i < TRIES; i++) {
 		copy = (struct uffdio_copy){
-			.dst = address, .src = (uintptr_t)t->pages, .len = nr * POLICY_PAGE_SIZE
+			.dst = address, .src = (uintptr_t)t->run, .len = nr * POLICY_PAGE_SIZE
 		};
 		if (ioctl(vm->uffd, UFFDIO_COPY, &copy) == 0 || copy.copy > 0) {
 			vm->filled += (uint64_t)copy.copy / POLICY_PAGE_SIZE;
@@ -636,7 +643,7 @@ static bool fill_some(struct pager_thread *t, struct pager_vm *vm)
 	for (size_t runs = 0; vm->memory >= 0 && vm->filled < vm->nr_pages;) {
 		nr = run_from(vm, vm->filled);
 		if (nr == 0) {
-			vm->filled++;
+			vm->filled += is_known(vm, vm->filled) ? 64 : 1;
 			continue;
 		}
 		if (runs++ == RUNS_AT_ONCE || !fill_run(t, vm, nr))

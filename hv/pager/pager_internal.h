@@ -56,7 +56,7 @@ struct pager_thread {
 	struct pager_vm *_Atomic arriving;
 	size_t nr_vms;	      /* the planner's count of those it gave */
 	struct pollfd *polls; /* wake, turns, and two for each VM there may be */
-	unsigned char pages[PAGER_RUN * POLICY_PAGE_SIZE]; /* what is filled next */
+	unsigned char page[POLICY_PAGE_SIZE], run[PAGER_RUN * POLICY_PAGE_SIZE];
 };
 
 struct pager {
