@@ -24,10 +24,16 @@
 #define EVENTS_AT_ONCE 64
 /* Each of which may drop all that the VM has: pages of that together, some milliseconds. */
 #define DROPPED_AT_ONCE (UINT64_C(1) << 26)
-/* Pages that are filled of one VM before the next one's turn, when the pager ends: 1 MiB. */
-#define FILLED_AT_ONCE 256
-/* Turns in which nothing of a VM could be filled then: 10 s. */
+/* When the pager ends: runs of pages that are filled of one VM before the next one's turn. */
+#define RUNS_AT_ONCE 4
+/* And how often one is tried at once while something is being dropped: some 100 us. */
+#define TRIES 100
+/*
+ * Turns in which next to nothing of a VM could be filled then, together: 10 s. Beside a balloon
+ * that is at work a turn has hundreds of pages.
+ */
 #define STUCK_TURNS 1000
+#define STUCK_PAGES 16
 
 /* In linux/userfaultfd.h from 6.6 on; older kernels say EINVAL or ENOTTY. */
 struct poison {
@@ -107,15 +113,15 @@ static uint64_t address_of(const struct pager_vm *vm, uint64_t page)
 
 /* --- pages --- */
 
-/* The thread's page becomes what the file has there. */
-static bool read_page(struct pager_thread *t, const struct pager_vm *vm, uint64_t offset)
+/* What the file has there. */
+static bool read_pages(
+	const struct pager_vm *vm, uint64_t offset, size_t nr, unsigned char *ret_pages)
 {
-	size_t done = 0;
+	size_t done = 0, size = nr * POLICY_PAGE_SIZE;
 	ssize_t n;
 
-	while (done < sizeof(t->page)) {
-		n = pread(
-			vm->memory, t->page + done, sizeof(t->page) - done, (off_t)(offset + done));
+	while (done < size) {
+		n = pread(vm->memory, ret_pages + done, size - done, (off_t)(offset + done));
 		if (n < 0 && errno == EINTR)
 			continue;
 		if (n <= 0)
@@ -184,7 +190,7 @@ static enum filled fill(
 	if (!find_page(vm, address, &page, &offset) || vm->memory < 0 ||
 		is_set(vm->dropped_pages, page))
 		return outcome(vm, address, fill_zeros(vm, address), ret_new);
-	if (read_page(t, vm, offset))
+	if (read_pages(vm, offset, 1, t->page))
 		return outcome(vm, address, ioctl(vm->uffd, UFFDIO_COPY, &copy), ret_new);
 	filled = outcome(vm, address, fill_error(vm, address), ret_new);
 	*ret_new = false;
@@ -564,21 +570,83 @@ static void set_turns(struct pager_thread *t, bool on)
 
 /* --- the pager ends --- */
 
+/* Pages from that one on, of one region, that are to come from the file still. */
+static size_t run_from(const struct pager_vm *vm, uint64_t page)
+{
+	uint64_t end = 0;
+	size_t n = 0;
+
+	for (size_t i = 0; end <= page; i++)
+		end += vm->regions[i].pages;
+	while (n < PAGER_RUN && page + n < end && !is_set(vm->charged_pages, page + n) &&
+		!is_set(vm->dropped_pages, page + n))
+		n++;
+	return n;
+}
+
+/* That one, and the 63 behind it. */
+static bool is_known(const struct pager_vm *vm, uint64_t page)
+{
+	return page % 64 == 0 &&
+	       (vm->charged_pages[page / 64] | vm->dropped_pages[page / 64]) == UINT64_MAX;
+}
+
+/* A run that does not go in one go: its first page by itself. False: not now. */
+static bool fill_first(struct pager_thread *t, struct pager_vm *vm)
+{
+	bool is_new;
+
+	/* REFUSED: the kernel's, whatever we do. */
+	if (fill(t, vm, address_of(vm, vm->filled), &is_new) == AGAIN)
+		return false;
+	vm->filled++;
+	return true;
+}
+
+/*
+ * Nothing can be filled from when a thread of the VMM begins to drop pages until its event was read
+ * and it has gone on. Where a balloon is at work the moments in between are short: the run is at
+ * hand then, and goes as a whole. False: not now.
+ */
+static bool fill_run(struct pager_thread *t, struct pager_vm *vm, size_t nr)
+{
+	uint64_t address = address_of(vm, vm->filled), page, offset = 0;
+	struct uffdio_copy copy;
+
+	if (!find_page(vm, address, &page, &offset) || !read_pages(vm, offset, nr, t->run))
+		return fill_first(t, vm);
+	for (int i = 0; i < TRIES; i++) {
+		copy = (struct uffdio_copy){
+			.dst = address, .src = (uintptr_t)t->run, .len = nr * POLICY_PAGE_SIZE
+		};
+		if (ioctl(vm->uffd, UFFDIO_COPY, &copy) == 0 || copy.copy > 0) {
+			vm->filled += (uint64_t)copy.copy / POLICY_PAGE_SIZE;
+			return true;
+		}
+		if (errno != EAGAIN)
+			return fill_first(t, vm);
+		take_events(t, vm, POLLIN);
+		if (vm->memory < 0 || run_from(vm, vm->filled) < nr)
+			return true; /* it is another run now */
+	}
+	return false;
+}
+
 /*
  * What the VM has not touched yet would be zeros without us: it comes from the file now, a portion
  * at a time. True: all of it is there.
  */
 static bool fill_some(struct pager_thread *t, struct pager_vm *vm)
 {
-	bool is_new;
+	size_t nr;
 
-	for (size_t n = 0; vm->memory >= 0 && vm->filled < vm->nr_pages; vm->filled++) {
-		if (is_set(vm->charged_pages, vm->filled) || is_set(vm->dropped_pages, vm->filled))
+	for (size_t runs = 0; vm->memory >= 0 && vm->filled < vm->nr_pages;) {
+		nr = run_from(vm, vm->filled);
+		if (nr == 0) {
+			vm->filled += is_known(vm, vm->filled) ? 64 : 1;
 			continue;
-		if (n++ == FILLED_AT_ONCE)
-			return false;
-		/* REFUSED: the kernel's, whatever we do. */
-		if (fill(t, vm, address_of(vm, vm->filled), &is_new) == AGAIN)
+		}
+		if (runs++ == RUNS_AT_ONCE || !fill_run(t, vm, nr))
 			return false;
 	}
 	return true;
@@ -595,8 +663,6 @@ static bool drops(struct pager_vm *vm)
 /* True: the VM can do without us; with the VMM's own descriptor open its faults would wait. */
 static bool finish(struct pager_thread *t, struct pager_vm *vm, short revents, bool turn)
 {
-	uint64_t before = vm->filled;
-
 	if (revents)
 		take_events(t, vm, revents);
 	retry(t, vm);
@@ -605,10 +671,10 @@ static bool finish(struct pager_thread *t, struct pager_vm *vm, short revents, b
 		if (!drops(vm))
 			return true;
 	}
-	if (vm->filled != before)
-		vm->stuck = 0;
-	else
-		vm->stuck += turn;
+	if (turn) {
+		vm->stuck += vm->filled - vm->filled_then < STUCK_PAGES;
+		vm->filled_then = vm->filled;
+	}
 	/* Then what it lacks it goes on waiting for: zeros would be worse. */
 	return vm->stuck >= STUCK_TURNS;
 }
@@ -629,8 +695,6 @@ static void finish_some(struct pager_thread *t, bool turn)
 	}
 }
 
-/* Without a pause: where a balloon is at work, the moments in which a page can be filled are short.
- */
 static void finish_all(struct pager_thread *t)
 {
 	take_arriving(t);

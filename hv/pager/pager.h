@@ -86,8 +86,8 @@ int pager_new(struct memcg_tree *tree, size_t nr, struct pager **ret_pager);
 /*
  * Ends the threads. VMs that still run get all of their memory from their files first, which may
  * take minutes, and have their faults from the kernel then. They are uncharged here, as nobody can
- * charge them any more. Of one that cannot be filled for 10 s, as its cgroup has no room or it
- * drops pages without an end, what it lacks stays away. Takes NULL.
+ * charge them any more. Of one that can hardly be filled for 10 s in all, as its cgroup has no room
+ * or it drops pages in many threads, what it lacks stays away. Takes NULL.
  */
 void pager_free(struct pager *pager);
 

@@ -10,6 +10,8 @@
 
 /* Polled before those of the VMs. */
 #define PAGER_POLLS_OWN 2
+/* Pages that are filled in one go, when the pager ends: 256 KiB. */
+#define PAGER_RUN 64
 
 struct pager_wait {
 	uint64_t address; /* of the page, in the VMM */
@@ -34,8 +36,9 @@ struct pager_vm {
 	struct pager_wait doubts[PAGER_DOUBTS_MAX];
 	size_t nr_doubts;
 	unsigned int doubtful; /* fills that still may be such */
-	/* When the pager ends: pages that were looked at, and turns without any. */
-	uint64_t filled;
+	/* When the pager ends: pages that were looked at, also at the last turn, and turns with
+	 * next to none. */
+	uint64_t filled, filled_then;
 	unsigned int stuck;
 
 	/* Written by its thread, read by the planner. */
@@ -53,7 +56,7 @@ struct pager_thread {
 	struct pager_vm *_Atomic arriving;
 	size_t nr_vms;	      /* the planner's count of those it gave */
 	struct pollfd *polls; /* wake, turns, and two for each VM there may be */
-	unsigned char page[POLICY_PAGE_SIZE];
+	unsigned char page[POLICY_PAGE_SIZE], run[PAGER_RUN * POLICY_PAGE_SIZE];
 };
 
 struct pager {

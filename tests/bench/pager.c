@@ -116,13 +116,13 @@ static void guest_new(struct guest *g)
 		if (!(read(back[0], said, sizeof(said)) == sizeof(said)))
 			die("no guest");
 		g->hello.pid = g->pid;
+		g->hello.process = process;
 		g->hello.nr_regions = 1;
 		g->hello.regions[0].base = said[0];
 		g->hello.regions[0].pages = FAULTS;
 		g->hello.uffd = (int)syscall(SYS_pidfd_getfd, process, (int)said[1], 0);
 		if (!(g->hello.uffd >= 0))
 			die("no userfaultfd of the guest");
-		close(process);
 		close(back[0]);
 		close(back[1]);
 		close(g->go[0]);

@@ -640,7 +640,7 @@ START_TEST(a_vmm_that_lied_about_its_memory_harms_only_itself_and_does_not_hang)
 	obey(&v, 't', 200, 1); /* of which nothing was told */
 	ck_assert(counts(0).left);
 	ck_assert_int_eq(obey(&v, 't', 50, 1), 51); /* as before: from the file */
-	await_usage(leaf[0], 11); /* nothing that it did not touch */
+	await_usage(leaf[0], 11);		    /* nothing that it did not touch */
 	obey(&other, 't', 0, PAGES);
 	await_usage(leaf[1], PAGES);
 	vmm_end(&v, 0);

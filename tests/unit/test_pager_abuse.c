@@ -29,6 +29,11 @@
 #define PAGES 2048
 /* A look a millisecond; a minute of them is a failure. */
 #define LOOKS_MAX 60000
+#ifdef __SANITIZE_THREAD__
+#define MEMORY_IS_OURS false /* it has several bytes of its own for each */
+#else
+#define MEMORY_IS_OURS true
+#endif
 
 static struct memcg_tree *tree;
 static struct memcg *leaf[2];
@@ -143,7 +148,8 @@ static void await_usage(const struct memcg *m, uint64_t pages)
 
 static _Atomic bool dropping, dropped_all;
 
-/* A balloon, page by page: all of the first half, again and again. */
+/* A balloon: all of the first half, page by page, again and again, as fast as a guest gives them.
+ */
 static void *drop_until_told(void *arg)
 {
 	const struct guest *g = arg;
@@ -151,14 +157,28 @@ static void *drop_until_told(void *arg)
 	for (size_t i = 0; dropping; i++) {
 		madvise(g->at + i * 7 % (g->pages / 2) * PAGE, PAGE, MADV_DONTNEED);
 		dropped_all |= i == 64;
+		if (i % 64 == 63)
+			usleep(100);
 	}
+	return NULL;
+}
+
+static _Atomic size_t nr_wrong;
+
+/* A vCPU, which touches the second half from its end, once. */
+static void *read_backwards(void *arg)
+{
+	const struct guest *g = arg;
+
+	for (size_t i = g->pages - 1; i >= g->pages / 2; i--)
+		nr_wrong += look(g, i) != i + 1;
 	return NULL;
 }
 
 START_TEST(balloon_that_is_at_work_while_the_pager_ends_costs_no_page_of_the_snapshot)
 {
 	struct guest g = guest_new(PAGES, O_NONBLOCK, 0);
-	pthread_t balloon;
+	pthread_t balloon, vcpu;
 
 	add(&g, 0, true);
 	ck_assert_uint_eq(look(&g, 3), 4);
@@ -167,8 +187,12 @@ START_TEST(balloon_that_is_at_work_while_the_pager_ends_costs_no_page_of_the_sna
 	ck_assert_int_eq(pthread_create(&balloon, NULL, drop_until_told, &g), 0);
 	while (!dropped_all)
 		usleep(1000);
+	nr_wrong = 0;
+	ck_assert_int_eq(pthread_create(&vcpu, NULL, read_backwards, &g), 0);
 	end_pager();
 	dropping = false;
+	pthread_join(vcpu, NULL);
+	ck_assert_uint_eq(nr_wrong, 0);
 	pthread_join(balloon, NULL); /* nor does it wait for an event that nobody reads */
 	for (size_t i = 0; i < PAGES / 2; i++)
 		ck_assert(look(&g, i) == 0 || look(&g, i) == i + 1);
@@ -374,7 +398,9 @@ int main(void)
 	tcase_add_test(tc, descriptors_that_come_with_forks_are_closed);
 	tcase_add_test(
 		tc, what_was_not_told_is_zeros_and_makes_nothing_else_be_there_or_be_charged);
-	tcase_add_test(tc, dropping_a_tebibyte_that_nobody_touched_takes_next_to_no_memory_here);
+	if (MEMORY_IS_OURS)
+		tcase_add_test(
+			tc, dropping_a_tebibyte_that_nobody_touched_takes_next_to_no_memory_here);
 	tcase_add_test(
 		tc, vm_that_is_charged_to_nobody_yet_is_charged_all_that_it_has_when_it_is_moved);
 	suite_add_tcase(suite, tc);
