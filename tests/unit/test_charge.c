@@ -505,25 +505,33 @@ END_TEST
 START_TEST(a_stock_is_filled_to_a_batch_and_no_further)
 {
 	struct charge_stock *stock = charge_stocks_get(stocks, 0);
-	struct memcg *refused;
+	struct memcg *refused, *other = group(slice, 4);
 
 	/* A whole batch is a refill, whatever the stock has. */
 	ck_assert_int_eq(charge_try(stock, vm, CHARGE_BATCH - 10, &refused), 0);
 	ck_assert_int_eq(charge_try(stock, vm, CHARGE_BATCH, &refused), 0);
-	check_has(slice, 2 * CHARGE_BATCH, 2);
+	check_has(slice, 2 * CHARGE_BATCH, 3);
 	/* All that it has, too, without another. */
 	ck_assert_int_eq(charge_try(stock, vm, 10, &refused), 0);
-	check_has(slice, 2 * CHARGE_BATCH, 2);
+	check_has(slice, 2 * CHARGE_BATCH, 3);
 	/* Filled by a batch, and by what is missing to one. */
 	ck_assert_int_eq(uncharge(stock, vm, CHARGE_BATCH), 0);
-	check_has(slice, 2 * CHARGE_BATCH, 2);
+	check_has(slice, 2 * CHARGE_BATCH, 3);
 	ck_assert_int_eq(charge_try(stock, vm, 4, &refused), 0);
 	ck_assert_int_eq(uncharge(stock, vm, 4), 0);
-	check_has(slice, 2 * CHARGE_BATCH, 2);
+	check_has(slice, 2 * CHARGE_BATCH, 3);
 	/* One page more, and what it had is given back. */
 	ck_assert_int_eq(charge_try(stock, vm, 4, &refused), 0);
 	ck_assert_int_eq(uncharge(stock, vm, 5), 0);
-	check_has(slice, CHARGE_BATCH + 4, 2);
+	check_has(slice, CHARGE_BATCH + 4, 3);
+	/* The same where another group was charged last. */
+	ck_assert_int_eq(charge_try(stock, other, 1, &refused), 0);
+	ck_assert_int_eq(charge_try(stock, vm, 5, &refused), 0);
+	ck_assert_uint_eq(page_counter_read(&vm->memory), CHARGE_BATCH + 4);
+	ck_assert_int_eq(uncharge(stock, vm, CHARGE_BATCH - 4), 0);
+	ck_assert_int_eq(charge_try(stock, other, 1, &refused), 0);
+	ck_assert_int_eq(uncharge(stock, vm, 4), 0);
+	ck_assert_uint_eq(page_counter_read(&vm->memory), CHARGE_BATCH + 4);
 }
 END_TEST
 
