@@ -4,7 +4,7 @@
 # equal windows before and meanwhile; then it goes on.
 . "$(dirname "$0")/common.sh"
 
-WINDOW=15
+WINDOW=12
 story_restart
 daemon_configure 4096
 daemon_start

@@ -2,7 +2,8 @@
 # shellcheck shell=bash
 # A snapshot job on batch, which takes as long as the test wants: the process that writes its file is
 # stopped before it has written much, for at the end of a job QEMU would wait for it and answer nobody.
-# Then a managedsave in the middle of a cut, and the start from it.
+# Then batch is paused by hand, and neither gives nor is given anything. Then a managedsave in the middle
+# of a cut, and the start from it. Last a small guest without a balloon, which need not boot.
 . "$(dirname "$0")/common.sh"
 
 writer() {
@@ -17,6 +18,9 @@ stop_writer() {
 }
 in_job() {
 	[ "$(vm batch state)" = "snapshot job" ]
+}
+is_in_state() {
+	[[ "$(vm "$1" state)" == "$2"* ]]
 }
 
 begin
@@ -51,6 +55,21 @@ said_again() {
 }
 wait_for 20 said_again || true
 mark=$(log_mark)
+lab_virsh suspend batch
+wait_for 10 is_in_state batch paused || true
+expect "that it is paused is shown" "$(is_in_state batch paused && echo 1 || echo 0)" -eq 1
+tighten
+wait_for 30 cut_begun spare "$mark" || true
+expect "spare gives for one that is paused" "$(cuts spare "$mark")" -ge 1
+guest web drop grow
+wait_for 30 has_actual spare "${STORY_MIB[spare]}" || true
+expect "spare has its ceiling again" "$(guest_actual spare)" -eq "${STORY_MIB[spare]}"
+expect "balloon commands to batch while it is paused" "$(commands batch "$mark")" -eq 0
+lab_virsh resume batch
+wait_for 20 has_actual batch "${STORY_MIB[batch]}" || true
+expect "it has its ceiling when it goes on" "$(guest_actual batch)" -eq "${STORY_MIB[batch]}"
+
+mark=$(log_mark)
 tighten
 wait_for 30 cut_begun batch "$mark" || true
 expect "batch is asked again" "$(cuts batch "$mark")" -ge 1
@@ -67,5 +86,15 @@ wait_for 40 each_has_its_ceiling || true
 for name in $GUESTS; do
 	expect "$name has its ceiling again" "$(guest_actual "$name")" -eq "${STORY_MIB[$name]}"
 done
+
+guest_define bare 96
+lab_virsh undefine bare >/dev/null
+sed -i "s|<memballoon .*|<memballoon model='none'/>|" "$LAB/bare.xml"
+lab_virsh define "$LAB/bare.xml" >/dev/null
+lab_virsh start bare >/dev/null
+wait_for 10 is_in_state bare "no balloon device" || true
+expect "one without a balloon is shown to be so" "$(is_in_state bare "no balloon device" && echo 1 || echo 0)" -eq 1
+lab_virsh destroy bare >/dev/null
+lab_virsh undefine bare >/dev/null
 daemon_end
 finish
