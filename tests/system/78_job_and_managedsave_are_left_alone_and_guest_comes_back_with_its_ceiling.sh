@@ -70,7 +70,7 @@ wait_for 20 has_actual batch "${STORY_MIB[batch]}" || true
 expect "it has its ceiling when it goes on" "$(guest_actual batch)" -eq "${STORY_MIB[batch]}"
 
 mark=$(log_mark)
-guest web grow 70 "$STORY_RATE"
+tighten
 wait_for 30 cut_begun batch "$mark" || true
 expect "batch is asked again" "$(cuts batch "$mark")" -ge 1
 mark=$(log_mark)
