@@ -171,15 +171,6 @@ static uint64_t target(struct hv *hv, const char *vm)
 	return kib * 1024;
 }
 
-static uint64_t period_s(struct hv *hv, const char *vm)
-{
-	char path[STORE_PATH];
-	uint64_t period = 0;
-
-	store_own_path(path, &guest(vm)->uuid, "period");
-	return store_read_number(&store, XBT_NULL, path, &period) == 0 ? period : 0;
-}
-
 int main(int argc, char **argv)
 {
 	static const struct contract_subject subject = { .backend = &hv_xen,
@@ -193,8 +184,7 @@ int main(int argc, char **argv)
 		.wait = pass,
 		.rest = rest,
 		.act = act,
-		.target = target,
-		.period_s = period_s };
+		.target = target };
 
 	real.others = argc == 2 ? (size_t)strtoul(argv[1], NULL, 10) : 0;
 	return contract_run(&subject);

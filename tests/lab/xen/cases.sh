@@ -98,6 +98,7 @@ kill -9 "$DAEMON"
 wait "$DAEMON" 2>/dev/null
 start
 wait_for 40 has batch $((152 * MIB))
+wait_for 20 capped batch
 expect "batch gave what was needed" "$(tot batch)" -le $((153 * MIB))
 expect "and no more" "$(tot batch)" -ge $((151 * MIB))
 expect "web kept all" "$(tot web)" -ge $((FULL - MIB))
