@@ -21,6 +21,9 @@ micro() {
 used() {
 	ctl status --format json | jq -r --arg n "$1" '[.vms[] | select(.name == $n) | .usage // 0] | add // 0'
 }
+is_charged() {
+	[ "$(used micro)" = $((MICRO * 1048576)) ]
+}
 is_gone_too() {
 	[ "$(used micro)" = 0 ]
 }
@@ -58,6 +61,7 @@ trap 'kill "$vmm"' EXIT
 wait_for 60 is_done || true
 expect "the microVM has touched all of its memory" "$(is_done && echo 1 || echo 0)" -eq 1
 wait_for 20 fits || true
+wait_for 10 is_charged || true # figures come once a second
 ctl status
 expect "and is charged exactly that" "$(used micro)" -eq $((MICRO * 1048576))
 expect "faults that waited for room" "$(micro waited)" -ge 1
