@@ -80,7 +80,7 @@ int lv_start_thread(struct hv *hv, void *(*run)(void *), void *arg)
 	lv_get(hv);
 	r = hv_thread_start(run, arg);
 	if (r < 0)
-		lv_put(hv); /* never the last one: the caller has its own */
+		atomic_fetch_sub(&hv->refs, 1); /* never the last one: the caller has its own */
 	return r;
 }
 

@@ -52,8 +52,9 @@ static int protect(void *ctx, const struct agent_group *group)
 	return 0;
 }
 
-static void unprotect(void *ctx)
+static int unprotect(void *ctx)
 {
+	return 0;
 }
 
 static int send_text(void *ctx, const char *text, size_t length)
