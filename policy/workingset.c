@@ -114,9 +114,10 @@ void workingset_assess(const struct workingset_bounds *bounds, const struct work
 	set.actual = vm_knows(s, VM_ACTUAL) ? s->actual : vm->maximum;
 	if (vm_knows(s, VM_RESIDENT | VM_SWAPPED)) {
 		set.usage_known = true;
-		set.resident = pages_min(s->resident, set.actual);
 		set.cost = pages_min(s->resident + s->swapped, vm->maximum);
 		set.usage = pages_min(set.cost, set.actual);
+		/* actual may be over a maximum that is not known yet: memory was plugged. */
+		set.resident = pages_min(s->resident, set.usage);
 	}
 	set.used_known = !s->stale && (s->known & (VM_USABLE | VM_UNUSED));
 	if (set.used_known) {

@@ -174,6 +174,18 @@ END_TEST
 
 /* ---- usage ---- */
 
+/* Memory was plugged: the balloon says so before the description does. */
+START_TEST(no_more_than_the_maximum_is_resident_though_actual_is_over_it)
+{
+	guest(GIB(1), MIB(10), MIB(500));
+	s.actual = GIB(2);
+	s.resident = GIB(2);
+	assess();
+	ck_assert_uint_eq(set.usage, GIB(1));
+	ck_assert_uint_eq(set.resident, GIB(1));
+}
+END_TEST
+
 START_TEST(usage_is_resident_and_swapped_at_most_actual)
 {
 	/* Field case BR-14, in KiB: actual 1665024, resident 1904032. */
@@ -540,6 +552,7 @@ int main(void)
 	tcase_add_test(t, what_lies_free_and_is_not_resident_is_not_cold);
 	tcase_add_test(t, cold_is_never_more_than_usage);
 	tcase_add_test(t, a_guest_full_of_cache_gives_its_cold_first_and_ends_at_its_floor);
+	tcase_add_test(t, no_more_than_the_maximum_is_resident_though_actual_is_over_it);
 	tcase_add_test(t, usage_is_resident_and_swapped_at_most_actual);
 	tcase_add_test(t, a_target_above_usage_would_gain_nothing);
 	tcase_add_test(t, unknown_statistics_make_no_donor_and_no_pressure);

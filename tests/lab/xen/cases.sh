@@ -258,6 +258,7 @@ wait_for 20 has dom0 $((500 * MIB))
 DOM0_MIN=480MiB
 restart 1000
 wait_for 20 shows Domain-0 running
+wait_for 20 knows_pool
 timeout 60 ballastctl -s /run/ballast/ballastd.sock reclaim --yes 64MiB
 expect "a part of it came" $? -eq 4
 wait_for 20 has dom0 $((480 * MIB))

@@ -232,6 +232,7 @@ stands() {
 }
 hundredths() { sed 's/\.//; s/ .*//' /proc/uptime; }
 ceiling_is() { [ "$(says "$1" ceiling)" = $(($2 * MIB * 1024)) ]; }
+knows_pool() { ctl plan 1MiB >/dev/null 2>&1; }
 fault_is() { [ "$(says batch fault)" = "$1" ]; }
 faulty() { [ "$(says batch faults)" -ge "$1" ]; }
 has_key() { xenstore-exists "$D/$(id_of batch)/ballast/guest/$1"; }
