@@ -358,7 +358,7 @@ static void overruled(struct engine *e, struct vm *vm)
 	if (!vm->touched)
 		return;
 	settle_cancel(e, vm, 0);
-	vm->target = vm_knows(&vm->sample, VM_ACTUAL) ? vm->sample.actual : vm->set.actual;
+	vm->target = vm_as_it_is(vm);
 	/*
 	 * It may have moved already: below where it was when it was asked, or last rested, it is
 	 * their wish all the same.

@@ -3,27 +3,11 @@
 # The command lines of ballastd and ballastctl, where no hypervisor is needed: exit statuses, and
 # that every error says what to do.
 set -uo pipefail
+. "${srcdir:-.}/tests/unit/check.sh"
 : "${builddir:=.}" "${srcdir:=.}"
 
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
-number=0
-
-# check NAME STATUS WORDS COMMAND...: it ends with that status and says the words.
-check() {
-	local name=$1 status=$2 words=$3 said got
-	shift 3
-	said=$("$@" 2>&1)
-	got=$?
-	number=$((number + 1))
-	if [ "$got" -eq "$status" ] && [[ $said == *"$words"* ]]; then
-		echo "ok $number - $name"
-	else
-		echo "not ok $number - $name"
-		printf '# status %s, wanted %s and "%s"\n' "$got" "$status" "$words"
-		printf '%s\n' "$said" | head -n 5 | sed 's/^/# /'
-	fi
-}
 
 ctl=$builddir/ballastctl
 daemon=$builddir/ballastd

@@ -2,9 +2,9 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
 # ballastctl with a daemon whose VMs give: what every command says to programs, and ^C.
 set -uo pipefail
+. "${srcdir:-.}/tests/unit/check.sh"
 builddir=$(cd "${builddir:-.}" && pwd)
 work=$(mktemp -d)
-number=0
 pid=
 
 end() {
@@ -15,22 +15,6 @@ trap end EXIT
 
 ctl() {
 	timeout 60 "$builddir/ballastctl" -s "$work/s" "$@" </dev/null
-}
-
-# check NAME STATUS WORDS COMMAND...: it ends with that status and says the words.
-check() {
-	local name=$1 status=$2 words=$3 said got
-	shift 3
-	said=$("$@" 2>&1)
-	got=$?
-	number=$((number + 1))
-	if [ "$got" -eq "$status" ] && [[ $said == *"$words"* ]]; then
-		echo "ok $number - $name"
-	else
-		echo "not ok $number - $name"
-		printf '# status %s, wanted %s and "%s"\n' "$got" "$status" "$words"
-		printf '%s\n' "$said" | head -n 5 | sed 's/^/# /'
-	fi
 }
 
 # until_said WORDS COMMAND...: again and again until it says the words.

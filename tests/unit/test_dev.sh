@@ -3,31 +3,15 @@
 # ./dev's command line and what its parts stand on, as far as nothing is brought up: what does not
 # apply is refused, paths are as seen from where it was called, nothing is lost on the way to root.
 set -uo pipefail
+. "${srcdir:-.}/tests/unit/check.sh"
 builddir=$(cd "${builddir:-.}" && pwd)
 source=$(cd "${srcdir:-.}" && pwd)
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 cd "$work" || exit 1
-number=0
 dev=$source/dev
 : "${HOME:=/root}"
 export HOME
-
-# check NAME STATUS WORDS COMMAND...: it ends with that status and says the words.
-check() {
-	local name=$1 status=$2 words=$3 said got
-	shift 3
-	said=$("$@" 2>&1)
-	got=$?
-	number=$((number + 1))
-	if [ "$got" -eq "$status" ] && [[ $said == *"$words"* ]]; then
-		echo "ok $number - $name"
-	else
-		echo "not ok $number - $name"
-		printf '# status %s, wanted %s and "%s"\n' "$got" "$status" "$words"
-		printf '%s\n' "$said" | head -n 5 | sed 's/^/# /'
-	fi
-}
 
 for option in --keep --swap-limits --xen "--down ."; do
 	# shellcheck disable=SC2086 # words

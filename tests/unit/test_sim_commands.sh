@@ -3,29 +3,13 @@
 # The command lines of ballast-sim: every mistake in a scenario or recording is told with file and
 # line, and with what to do.
 set -uo pipefail
+. "${srcdir:-.}/tests/unit/check.sh"
 builddir=$(cd "${builddir:-.}" && pwd)
 source=$(cd "${srcdir:-.}" && pwd)
 scenarios=$source/tests/scenarios
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 cd "$work" || exit 1
-number=0
-
-# check NAME STATUS WORDS COMMAND...: it ends with that status and says the words.
-check() {
-	local name=$1 status=$2 words=$3 said got
-	shift 3
-	said=$("$@" 2>&1)
-	got=$?
-	number=$((number + 1))
-	if [ "$got" -eq "$status" ] && [[ $said == *"$words"* ]]; then
-		echo "ok $number - $name"
-	else
-		echo "not ok $number - $name"
-		printf '# status %s, wanted %s and "%s"\n' "$got" "$status" "$words"
-		printf '%s\n' "$said" | head -n 5 | sed 's/^/# /'
-	fi
-}
 
 sim=$builddir/ballast-sim
 
