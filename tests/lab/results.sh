@@ -47,7 +47,8 @@ part() {
 
 part_show_failure() {
 	grep '^FAIL ' "$PART.results" | head -n 20 | sed 's/^/    /'
-	# Of the labs' cases: what was not as expected, which may be far from the log's end.
+	# What was not as expected may be far from the log's end: automake's lines, and those of the labs' cases.
+	grep -aE '^(FAIL|ERROR|XPASS): ' "$PART.log" | head -n 40 | cut -c 1-400 | sed 's/^/    /' || true
 	grep -E '^(===|  WRONG) ' "$PART.log" | grep -B 1 '^  WRONG' | head -n 40 | sed 's/^/    /' || true
 	echo "    --- the end of $PART.log"
 	tail -n 40 "$PART.log" | sed 's/^/    /'

@@ -65,4 +65,16 @@ for file in policy/pages.h policy/sample.h policy/batch.c common/protocol.c gues
 	check "image_is_another_with_another_$file" 0 "" changed $file
 	before=$(part "$work/tree" image_key)
 done
+
+# A point that failed is shown, however much was printed after it.
+fails() {
+	echo "FAIL: tests/unit/test_x 17 - balance:that_fails: 2 == 3"
+	seq 100
+	return 1
+}
+shown() {
+	# shellcheck disable=SC2016 # expanded inside
+	part "$work/tree" eval "$(declare -f fails)"'; results_begin; part distcheck 9 fails'
+}
+check failed_point_is_shown_however_far_from_the_end_of_its_log 0 "17 - balance:that_fails: 2 == 3" shown
 echo "1..$number"
