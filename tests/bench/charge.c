@@ -4,17 +4,21 @@
  * memory in and drop it, and charge each page, in one of these ways:
  *
  *   none     not at all
+ *   again    not at all, once more: what over_none is where there is nothing to find
  *   before   counters in batches, a reference for each page (the document's before)
  *   direct   neither in batches
  *   ours     charge_try(), uncharge()
  *
  *   charge faults THREADS own|one ROUNDS [WAY]
  *       groups three levels deep, each thread its own or all one. Each round has a slice of 200 ms
- * of each way, each time in another order. Prints faults a second of processor time by way, and the
- * median of the rounds' ratios ours/none, ours/before, ours/direct with its interval of 95 %. With
- * WAY only that, for a profiler. charge hits N a refill, and N charges from the stock: callgrind
- * counts. charge atomics N N charges and N uncharges of a page: accesses that change shared memory
- * (built with the hook of policy/atomic.h only).
+ *       of each way, in an order that is drawn. Prints the median of the rounds' ratios ours/none,
+ *       ours/before, ours/direct and again/none (control) with its interval of 95 %, and faults a
+ *       second of processor time by way. With WAY only that, for a profiler.
+ *   charge hits N
+ *       a refill, and N charges from the stock: callgrind counts.
+ *   charge atomics N
+ *       N charges and N uncharges of a page: accesses that change shared memory (built with the
+ *       hook of policy/atomic.h only).
  */
 #include <config.h>
 
@@ -26,6 +30,7 @@
 #include <time.h>
 
 #include "policy/charge.h"
+#include "tests/unit/draw.h"
 
 #define THREADS_MAX  8
 #define ROUNDS_MAX   1000
@@ -33,9 +38,9 @@
 #define SLICE_NS     UINT64_C(200000000)
 /* A thread looks at the clock once in a region, which is some hundreds of microseconds. */
 
-enum way { NONE, BEFORE, DIRECT, OURS, NR_WAYS };
+enum way { NONE, AGAIN, BEFORE, DIRECT, OURS, NR_WAYS };
 
-static const char *const way_names[] = { "none", "before", "direct", "ours" };
+static const char *const way_names[] = { "none", "again", "before", "direct", "ours" };
 
 struct worker {
 	_Alignas(128) pthread_t thread;
@@ -231,24 +236,37 @@ static void print_median(const char *name, double *values, size_t n)
 		values[(n - 1) / 2 - off], values[n / 2 + off]);
 }
 
+static double speeds[NR_WAYS][ROUNDS_MAX];
+
+static void one_round(size_t round)
+{
+	enum way order[NR_WAYS] = { NONE, AGAIN, BEFORE, DIRECT, OURS };
+
+	for (size_t left = NR_WAYS; left > 0; left--) {
+		size_t i = below(left);
+
+		speeds[order[i]][round] = all_slices(order[i]);
+		order[i] = order[left - 1];
+	}
+}
+
+static void print_ratios(const char *name, const double *of, const double *over, size_t n)
+{
+	static double ratio[ROUNDS_MAX];
+
+	for (size_t i = 0; i < n; i++)
+		ratio[i] = of[i] / over[i];
+	print_median(name, ratio, n);
+}
+
 static void rounds(size_t n)
 {
-	static double speeds[NR_WAYS][ROUNDS_MAX], ratio[ROUNDS_MAX];
-	char name[32];
-
-	for (size_t i = 0; i < n; i++) {
-		for (size_t j = 0; j < NR_WAYS; j++) {
-			enum way how = (i / 2 + (i % 2 ? NR_WAYS - 1 - j : j)) % NR_WAYS;
-
-			speeds[how][i] = all_slices(how);
-		}
-	}
-	for (size_t w = 0; w < OURS; w++) {
-		for (size_t i = 0; i < n; i++)
-			ratio[i] = speeds[OURS][i] / speeds[w][i];
-		snprintf(name, sizeof(name), "over_%s", way_names[w]);
-		print_median(name, ratio, n);
-	}
+	for (size_t i = 0; i < n; i++)
+		one_round(i);
+	print_ratios("over_none", speeds[OURS], speeds[NONE], n);
+	print_ratios("over_before", speeds[OURS], speeds[BEFORE], n);
+	print_ratios("over_direct", speeds[OURS], speeds[DIRECT], n);
+	print_ratios("control", speeds[AGAIN], speeds[NONE], n);
 	for (size_t w = 0; w < NR_WAYS; w++)
 		print_median(way_names[w], speeds[w], n);
 }
