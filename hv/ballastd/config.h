@@ -37,6 +37,9 @@ struct config {
 	struct core_config core; /* log and log_ctx are the shell's */
 };
 
+/* The word for mode: that of hv_manage_name(). */
+const char *config_mode_name(bool act);
+
 /* Where configuration comes from. */
 struct config_source {
 	const char *file;
