@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* order: sorts what plans and asks are made of, in place. Allocates nothing: no qsort(), whose
- * may; plans are short, and mostly in order. Inline: what goes before what is part of the loop.
+/*
+ * order: puts what plans and asks are made of in order, in place. Allocates nothing, where qsort()
+ * may. Pure; inline, so that what is before what costs no call.
  */
 #ifndef BALLAST_POLICY_ORDER_H
 #define BALLAST_POLICY_ORDER_H
