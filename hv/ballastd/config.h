@@ -79,8 +79,4 @@ void config_dump(const struct config *config, FILE *stream);
 /* Every option commented out, with its reason: dist/ballastd.conf, of the defaults. */
 void config_dump_template(const struct config *config, FILE *stream);
 
-/* The text for people of one option's value, as --dump-config has it; -ENOENT. */
-int config_format(
-	const struct config *config, const char *section, const char *key, char *buf, size_t size);
-
 #endif
