@@ -149,7 +149,8 @@ static int get(struct json_object *object, const char *key, struct json_object *
 	return 0;
 }
 
-int json_u64(struct json_object *value, uint64_t *ret_value)
+/* -EBADMSG, -ERANGE. */
+static int value_u64(struct json_object *value, uint64_t *ret_value)
 {
 	uint64_t number;
 
@@ -169,7 +170,7 @@ int json_get_u64(struct json_object *object, const char *key, uint64_t *ret_valu
 	struct json_object *value = NULL;
 	int r = get(object, key, &value);
 
-	return r < 0 ? r : json_u64(value, ret_value);
+	return r < 0 ? r : value_u64(value, ret_value);
 }
 
 int json_get_i64(struct json_object *object, const char *key, int64_t *ret_value)

@@ -44,9 +44,6 @@ int json_get_string(struct json_object *object, const char *key, const char **re
 int json_get_object(struct json_object *object, const char *key, struct json_object **ret_value);
 int json_get_array(struct json_object *object, const char *key, struct json_object **ret_value);
 
-/* A value by itself, as an array has them; -EBADMSG, -ERANGE as above. */
-int json_u64(struct json_object *value, uint64_t *ret_value);
-
 /*
  * Writers of members. A failure (no memory) sets *error to -ENOMEM and otherwise does nothing, so
  * that a row of them is checked once; with *error set they do nothing. A value or text that is NULL

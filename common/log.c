@@ -36,7 +36,8 @@ static const char *program_name = "ballast";
 static enum log_level most_level = LOG_LEVEL_INFO;
 static bool to_journal;
 
-bool log_stderr_is_journal(void)
+/* Whether stderr is connected to the journal ($JOURNAL_STREAM names it). */
+static bool stderr_is_journal(void)
 {
 	const char *stream = getenv("JOURNAL_STREAM");
 	unsigned long long device, inode;
@@ -53,7 +54,7 @@ void log_open(const char *program, enum log_level most)
 {
 	program_name = program;
 	most_level = most;
-	to_journal = log_stderr_is_journal();
+	to_journal = stderr_is_journal();
 }
 
 /* "KEY=value" as a field; value NULL: none. Returns the number of fields added, 0 or 1. */

@@ -28,9 +28,6 @@ struct log_about {
 /* Call once at start. program: what lines to stderr begin with; it is kept, not copied. */
 void log_open(const char *program, enum log_level most);
 
-/* Whether stderr is connected to the journal ($JOURNAL_STREAM names it). */
-bool log_stderr_is_journal(void);
-
 /* about may be NULL. What a terminal must not see is written as text.h has it. */
 void log_write(enum log_level level, const struct log_about *about, const char *format, ...)
 	__attribute__((format(printf, 3, 4)));

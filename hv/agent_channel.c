@@ -210,6 +210,20 @@ void agent_channel_input(struct agent_channel *ch, uint64_t now, const char *dat
 	}
 }
 
+bool agent_channel_news(
+	struct agent_channel *ch, const struct hv_uuid *uuid, struct hv_event *ret_event)
+{
+	if (!ch->changed)
+		return false;
+	ch->changed = false;
+	*ret_event = (struct hv_event){
+		.type = HV_EVENT_AGENT,
+		.uuid = *uuid,
+		.agent = ch->agent,
+	};
+	return true;
+}
+
 /* ---- requests ---- */
 
 int agent_channel_reclaim(struct agent_channel *ch, uint64_t now, const struct hv_call *call,

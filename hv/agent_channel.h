@@ -25,7 +25,7 @@
 struct agent_channel {
 	struct protocol_lines lines;
 	struct hv_agent agent;
-	bool changed; /* agent, since it was last taken */
+	bool changed; /* agent, since its news were last taken */
 	bool mended;  /* the first line after connecting may be the rest of one: no fault */
 	uint64_t second, bytes, messages; /* what came in the second that began then */
 	uint64_t heard;			  /* when it was opened, or something came */
@@ -55,6 +55,9 @@ bool agent_channel_silent(const struct agent_channel *channel, uint64_t now);
 size_t agent_channel_room(struct agent_channel *channel, uint64_t now, uint64_t *ret_again);
 void agent_channel_input(
 	struct agent_channel *channel, uint64_t now, const char *data, size_t size);
+/* True once: what is known of it changed, or it reported; the event that tells it. */
+bool agent_channel_news(
+	struct agent_channel *channel, const struct hv_uuid *uuid, struct hv_event *ret_event);
 /* A fault that whoever carries the bytes saw. */
 void agent_channel_fault(struct agent_channel *channel, const char *what);
 

@@ -422,8 +422,6 @@ struct core_vm *core_vm_by_told_id(const struct core *core, uint64_t id);
 void core_vm_back(
 	struct core *core, struct core_vm *vm, uint64_t now, const struct hv_listed *listed);
 void core_vm_leave(struct core *core, struct core_vm *vm);
-/* Its process is another one than was seen before: another VM, under the same UUID. */
-void core_vm_anew(struct core *core, struct core_vm *vm, uint64_t now);
 /* Its process, as was read. */
 void core_vm_process(
 	struct core *core, struct core_vm *vm, uint64_t now, const struct hv_process *process);

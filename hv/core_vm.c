@@ -188,7 +188,8 @@ void core_vm_leave(struct core *core, struct core_vm *vm)
 		core_vm_reap(core, vm);
 }
 
-void core_vm_anew(struct core *core, struct core_vm *vm, uint64_t now)
+/* Its process is another one than was seen before: another VM, under the same UUID. */
+static void take_for_another(struct core *core, struct core_vm *vm, uint64_t now)
 {
 	core_say(core, CORE_LOG_INFO, vm, "was started anew");
 	leave_lists(core, vm);
@@ -279,7 +280,7 @@ void core_vm_process(
 {
 	if (process->known && process->started) {
 		if (vm->started && vm->started != process->started)
-			core_vm_anew(core, vm, now);
+			take_for_another(core, vm, now);
 		vm->started = process->started;
 	}
 	vm->process = *process;

@@ -296,13 +296,20 @@ void hv_event_fail(struct hv_event *event, int error, const char *message)
 	event->message = strdup(message);
 }
 
+void hv_listed_clear(struct hv_event *event)
+{
+	for (size_t i = 0; i < event->listed.nr; i++)
+		free(event->listed.vms[i].name);
+	free(event->listed.vms);
+	event->listed.vms = NULL;
+	event->listed.nr = 0;
+}
+
 void hv_event_clear(struct hv_event *event)
 {
 	switch (event->type) {
 	case HV_EVENT_LISTED:
-		for (size_t i = 0; i < event->listed.nr; i++)
-			free(event->listed.vms[i].name);
-		free(event->listed.vms);
+		hv_listed_clear(event);
 		break;
 	case HV_EVENT_INFO:
 		hv_info_clear(&event->info);

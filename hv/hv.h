@@ -408,6 +408,8 @@ enum hv_event_type hv_answer_of(enum hv_call_type type);
 
 /* Frees what the event owns, and makes it HV_EVENT_NONE. */
 void hv_event_clear(struct hv_event *event);
+/* Of a HV_EVENT_LISTED: frees the list, which is empty then. */
+void hv_listed_clear(struct hv_event *event);
 /* The answer is a failure; the message is copied, and left out where there is no memory. */
 void hv_event_fail(struct hv_event *event, int error, const char *message);
 void hv_info_clear(struct hv_info *info);

@@ -10,6 +10,7 @@
 #include <stdlib.h>
 
 #include "policy/engine_internal.h"
+#include "policy/order.h"
 
 #define SECOND UINT64_C(1000000)
 
@@ -431,9 +432,11 @@ static void promote_one(struct engine *e, struct vm *vm)
 	topology_refresh(e, vm);
 }
 
-/* By step, then the least to inflate first, then as they stand. */
-static bool goes_before(const struct vm *a, const struct vm *b)
+/* By step, then the least to inflate first, then as they stand. Of struct vm *. */
+static bool goes_before(const void *one, const void *other)
 {
+	const struct vm *a = *(struct vm *const *)one, *b = *(struct vm *const *)other;
+
 	if (a->why.step != b->why.step)
 		return a->why.step < b->why.step;
 	if (a->reclaim.slack != b->reclaim.slack)
@@ -441,24 +444,10 @@ static bool goes_before(const struct vm *a, const struct vm *b)
 	return a->busy_at < b->busy_at;
 }
 
-/* A shell sort, as the plan's. */
-static void order(struct vm **vms, size_t nr)
-{
-	for (size_t gap = nr / 2; gap; gap /= 2) {
-		for (size_t i = gap; i < nr; i++) {
-			struct vm *vm = vms[i];
-			size_t j = i;
-
-			for (; j >= gap && goes_before(vm, vms[j - gap]); j -= gap)
-				vms[j] = vms[j - gap];
-			vms[j] = vm;
-		}
-	}
-}
-
 /* What the host's rate leaves is for the first steps first; without one each gets its own. */
 static void promote_all(struct engine *e)
 {
+	struct vm *spare;
 	size_t nr = 0;
 
 	for (struct vm *vm = busy_first(e); vm; vm = busy_next(e, vm)) {
@@ -469,7 +458,7 @@ static void promote_all(struct engine *e)
 		else
 			promote_one(e, vm);
 	}
-	order(e->gift_vms, nr);
+	order(e->gift_vms, nr, sizeof(spare), &spare, goes_before);
 	for (size_t i = 0; i < nr; i++)
 		promote_one(e, e->gift_vms[i]);
 }

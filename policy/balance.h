@@ -3,10 +3,10 @@
  * balance: who gets memory back, and how much. Pure arithmetic; the engine applies it.
  *
  * Three ways back. Loosening: after a cut came the cap is lifted, where deflated pages stay with
- * the host until they are touched; in part for a VM in excess or one that refills at once.
- * Feeding: a VM not in excess that shows pressure gets all it is
- * promised at once. Gifts: with free above wm_high capped VMs share what is above it.
- * Inside the band between wm_low and wm_high nothing moves.
+ * the host until they are touched; in part for a VM in excess or one that refills at once. Feeding:
+ * a VM not in excess that shows pressure gets all it is promised at once. Gifts: with free above
+ * wm_high capped VMs share what is above it. Inside the band between wm_low and wm_high nothing
+ * moves.
  */
 #ifndef BALLAST_POLICY_BALANCE_H
 #define BALLAST_POLICY_BALANCE_H

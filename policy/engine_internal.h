@@ -319,8 +319,6 @@ int topology_charged(struct engine *e, const struct charge_seen *charge);
 struct vm *topology_vm(const struct engine *e, uint64_t id); /* NULL */
 void topology_free_vm(struct engine *e, struct vm *vm);
 void topology_busy(struct engine *e, struct vm *vm);
-/* Something is expected of the VM, or to be given to it: it belongs among the busy ones. */
-bool topology_expects(const struct engine *e, const struct vm *vm);
 void topology_busy_compact(struct engine *e);
 void topology_refresh(struct engine *e, struct vm *vm); /* reclaim's view, from all else */
 /* What all VMs below m keep, where the configuration says something else of it now. */

@@ -16,6 +16,7 @@
 #include <string.h>
 
 #include "policy/ahead.h"
+#include "policy/order.h"
 
 static const char *const hold_names[RECLAIM_HOLD_NR] = {
 	[RECLAIM_HOLD_NONE] = "none",
@@ -551,22 +552,20 @@ static uint64_t to_ask(const struct walk *w, uint64_t need)
 	return pages_max(pages_round_down(most, w->granule), w->granule);
 }
 
-/* Least to inflate first, within a step. A shell sort: no allocation, and plans are short. */
-static void order(struct reclaim_share *shares, size_t nr)
+/* Of struct reclaim_share. */
+static bool has_less_to_inflate(const void *one, const void *other)
 {
-	for (size_t gap = nr / 2; gap; gap /= 2) {
-		for (size_t i = gap; i < nr; i++) {
-			struct reclaim_share s;
-			size_t j = i;
+	const struct reclaim_share *a = one, *b = other;
 
-			if (shares[i - gap].slack <= shares[i].slack)
-				continue;
-			s = shares[i];
-			for (; j >= gap && shares[j - gap].slack > s.slack; j -= gap)
-				shares[j] = shares[j - gap];
-			shares[j] = s;
-		}
-	}
+	return a->slack < b->slack;
+}
+
+/* Least to inflate first, within a step. */
+static void order_shares(struct reclaim_share *shares, size_t nr)
+{
+	struct reclaim_share spare;
+
+	order(shares, nr, sizeof(spare), &spare, has_less_to_inflate);
 }
 
 static void run(struct walk *w, const struct phase *phase, bool swapped)
@@ -590,7 +589,7 @@ static void run(struct walk *w, const struct phase *phase, bool swapped)
 		hand_out(w, pages);
 	}
 	if (plan->nr > w->first) /* else there may be no shares at all */
-		order(&plan->shares[w->first], plan->nr - w->first);
+		order_shares(&plan->shares[w->first], plan->nr - w->first);
 }
 
 void reclaim(

@@ -42,7 +42,8 @@ void topology_busy_compact(struct engine *e)
 	e->nr_busy = nr;
 }
 
-bool topology_expects(const struct engine *e, const struct vm *vm)
+/* Something is expected of the VM, or to be given to it: it belongs among the busy ones. */
+static bool expects(const struct engine *e, const struct vm *vm)
 {
 	if (vm->ask_on || vm->owed || vm->hung || vm->cut || vm->record || !vm->rested ||
 		vm_capped(vm))
@@ -180,7 +181,7 @@ static int vm_changed(struct engine *e, struct vm *vm)
 		vm->set = before;
 	settle_owe(e, vm);
 	topology_refresh(e, vm);
-	if (topology_expects(e, vm))
+	if (expects(e, vm))
 		topology_busy(e, vm);
 	return r;
 }

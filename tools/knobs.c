@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "common/json.h"
+#include "hv/hv.h"
 #include "tools/table.h"
 
 /* Longest wait for the daemon to say that it is written: lanes have a deadline of seconds. */
@@ -108,28 +109,39 @@ void show_knobs(struct json_object *result)
 
 /* ---- set ---- */
 
+static bool is_manage(const char *value)
+{
+	enum hv_manage manage;
+
+	return hv_manage_parse(value, &manage) == 0;
+}
+
+static bool is_yes_or_no(const char *value)
+{
+	return !strcmp(value, "yes") || !strcmp(value, "no");
+}
+
+static bool is_agent(const char *value)
+{
+	enum hv_way way;
+
+	return !strcmp(value, "default") || hv_way_parse(value, &way) == 0;
+}
+
+/* "none" may be said of each. */
 static const struct {
 	const char *option, *parameter;
-	const char *words[4]; /* what it may be; none: a size */
+	bool (*is)(const char *value); /* a word that it may be; NULL: it is a size */
 	const char *list;
 } knobs[] = {
-	{ "soft-limit", "soft_limit", { NULL }, NULL },
-	{ "min", "min", { NULL }, NULL },
-	{ "low", "low", { NULL }, NULL },
-	{ "max", "max", { NULL }, NULL },
-	{ "manage", "manage", { "no", "observe", "act" }, "no, observe, act or none" },
-	{ "guest-swap", "guest_swap", { "yes", "no" }, "yes, no or none" },
-	{ "agent", "agent", { "ballast", "qemu-ga", "default" },
-		"ballast, qemu-ga, none or default" },
+	{ "soft-limit", "soft_limit", NULL, NULL },
+	{ "min", "min", NULL, NULL },
+	{ "low", "low", NULL, NULL },
+	{ "max", "max", NULL, NULL },
+	{ "manage", "manage", is_manage, "no, observe, act or none" },
+	{ "guest-swap", "guest_swap", is_yes_or_no, "yes, no or none" },
+	{ "agent", "agent", is_agent, "ballast, qemu-ga, none or default" },
 };
-
-static bool is_word(size_t knob, const char *value)
-{
-	for (size_t i = 0; knobs[knob].words[i]; i++)
-		if (!strcmp(knobs[knob].words[i], value))
-			return true;
-	return false;
-}
 
 int set_option(struct ctl_options *options, const char *option, const char *value)
 {
@@ -142,9 +154,9 @@ int set_option(struct ctl_options *options, const char *option, const char *valu
 	while (strcmp(knobs[i].option, option) != 0)
 		i++;
 	/* The daemon would say so too, but a wrong command line needs no daemon. */
-	if (knobs[i].list && strcmp(value, "none") != 0 && !is_word(i, value))
+	if (knobs[i].is && strcmp(value, "none") != 0 && !knobs[i].is(value))
 		return ctl_fail(CTL_USAGE, "--%s: '%s' is not %s", option, value, knobs[i].list);
-	if (!knobs[i].list && strcmp(value, "none") != 0)
+	if (!knobs[i].is && strcmp(value, "none") != 0)
 		r = size_parse_amount(value, &bytes);
 	if (r < 0)
 		return ctl_fail(CTL_USAGE, "--%s: %s", option,

@@ -15,13 +15,25 @@
 #include "common/json.h"
 #include "common/size.h"
 #include "common/text.h"
+#include "hv/sim/virtual.h"
 
 #define US_PER_S 1000000.0
 /* A run is long when it takes more than two seconds; then it says once a second how far it is. */
 #define QUIET_S 2
 #define EVERY_S 1
 
-struct sim_result sim_result_of(
+/* Of a VM after a run. */
+struct sim_result {
+	const char *vm;		 /* borrowed from the scenario */
+	const char *program;	 /* its first; NULL: it ran none */
+	uint64_t elapsed_us;	 /* of that; 0: it was not over */
+	uint64_t majfaults;	 /* of all its programs */
+	uint64_t swapped_most;	 /* by itself and by the host, at one time */
+	uint64_t refaults, ooms; /* refaults in bytes */
+};
+
+/* The result of VM number i, from a run that is over. */
+static struct sim_result result_of(
 	const struct scenario *scenario, const struct virtual *virtual, size_t i)
 {
 	struct sim_result result = { .vm = scenario->vms[i].sim.name };
@@ -129,7 +141,7 @@ static void print_table(const struct run *runs)
 		printf(" %13s", runs[k].rival->name);
 	putchar('\n');
 	for (size_t i = 0; i < s->nr_vms; i++) {
-		struct sim_result first = sim_result_of(s, runs[0].virtual, i);
+		struct sim_result first = result_of(s, runs[0].virtual, i);
 
 		snprintf(name, sizeof name, "%s (%s)",
 			text_printable(first.vm, shown, sizeof shown),
@@ -138,7 +150,7 @@ static void print_table(const struct run *runs)
 			printf("%-24s %-14s", name, figures[f]);
 			for (size_t k = 0; k < nr_rivals; k++) {
 				struct sim_result result =
-					sim_result_of(runs[k].scenario, runs[k].virtual, i);
+					result_of(runs[k].scenario, runs[k].virtual, i);
 
 				print_figure(&result, f);
 			}
@@ -156,8 +168,7 @@ static int print_json(const struct run *runs)
 	json_put_u64(root, "schema_version", 1, &r);
 	for (size_t k = 0; k < nr_rivals && r == 0; k++) {
 		for (size_t i = 0; i < runs[k].scenario->nr_vms && r == 0; i++) {
-			struct sim_result result =
-				sim_result_of(runs[k].scenario, runs[k].virtual, i);
+			struct sim_result result = result_of(runs[k].scenario, runs[k].virtual, i);
 			struct json_object *row = json_object_new_object();
 
 			if (!row || json_object_array_add(list, row) < 0) {

@@ -8,21 +8,8 @@
 #ifndef BALLAST_TOOLS_SIM_COMPARE_H
 #define BALLAST_TOOLS_SIM_COMPARE_H
 
-#include "hv/sim/virtual.h"
-
-/* Of a VM after a run. */
-struct sim_result {
-	const char *vm;		 /* borrowed from the scenario */
-	const char *program;	 /* its first; NULL: it ran none */
-	uint64_t elapsed_us;	 /* of that; 0: it was not over */
-	uint64_t majfaults;	 /* of all its programs */
-	uint64_t swapped_most;	 /* by itself and by the host, at one time */
-	uint64_t refaults, ooms; /* refaults in bytes */
-};
-
-/* The result of VM number i, from a run that is over. */
-struct sim_result sim_result_of(
-	const struct scenario *scenario, const struct virtual *virtual, size_t i);
+#include <stdbool.h>
+#include <stdint.h>
 
 /*
  * Runs the scenario of the file under every policy, with a seed (0: the file's), and prints a

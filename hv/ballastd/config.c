@@ -69,17 +69,6 @@ int config_set(struct config *config, const char *section, const char *key, cons
 	return config_errors_finish(&errors, ret_errors);
 }
 
-int config_format(
-	const struct config *config, const char *section, const char *key, char *buf, size_t size)
-{
-	size_t i = config_find_option(section, key);
-
-	if (i == nr_config_options)
-		return -ENOENT;
-	config_options[i].type->format(&config_options[i], config, buf, size);
-	return 0;
-}
-
 static void dump_table(const struct config_option *table, size_t nr, const void *base,
 	bool commented, FILE *stream)
 {

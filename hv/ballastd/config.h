@@ -37,6 +37,9 @@ struct config {
 	struct core_config core; /* log and log_ctx are the shell's */
 };
 
+/* The word for mode: that of hv_manage_name(). */
+const char *config_mode_name(bool act);
+
 /* Where configuration comes from. */
 struct config_source {
 	const char *file;
@@ -75,9 +78,5 @@ int config_check(const struct config *config, char **ret_errors);
 void config_dump(const struct config *config, FILE *stream);
 /* Every option commented out, with its reason: dist/ballastd.conf, of the defaults. */
 void config_dump_template(const struct config *config, FILE *stream);
-
-/* The text for people of one option's value, as --dump-config has it; -ENOENT. */
-int config_format(
-	const struct config *config, const char *section, const char *key, char *buf, size_t size);
 
 #endif

@@ -32,15 +32,34 @@ static int bad(char *why, size_t size, const char *text, const char *what)
 
 /* ---- words ---- */
 
+const char *config_mode_name(bool act)
+{
+	return hv_manage_name(act ? HV_MANAGE_ACT : HV_MANAGE_OBSERVE);
+}
+
+/* The words for true and false. */
+static const char *const on_stop_words[] = { "release", "keep" };
+static const char *const bool_words[] = { "yes", "no" };
+
+/* Into *ret_yes: whether text is the first of two words; wrong is said of what is neither. */
+static int parse_either(const char *const words[2], const char *text, bool *ret_yes,
+	const char *wrong, char *why, size_t size)
+{
+	bool yes = !strcmp(text, words[0]);
+
+	if (!yes && strcmp(text, words[1]) != 0)
+		return bad(why, size, text, wrong);
+	*ret_yes = yes;
+	return 0;
+}
+
 static int parse_mode(
 	const struct config_option *option, const char *text, void *base, char *why, size_t size)
 {
-	bool *act = field(option, base);
+	const char *const words[] = { config_mode_name(true), config_mode_name(false) };
 
-	if (strcmp(text, "act") != 0 && strcmp(text, "observe") != 0)
-		return bad(why, size, text, "is no mode; write observe or act");
-	*act = text[0] == 'a';
-	return 0;
+	return parse_either(
+		words, text, field(option, base), "is no mode; write observe or act", why, size);
 }
 
 static void format_mode(
@@ -48,7 +67,7 @@ static void format_mode(
 {
 	const bool *act = field_const(option, base);
 
-	snprintf(buf, size, "%s", *act ? "act" : "observe");
+	snprintf(buf, size, "%s", config_mode_name(*act));
 }
 
 const struct config_type config_type_mode = { parse_mode, format_mode };
@@ -56,12 +75,8 @@ const struct config_type config_type_mode = { parse_mode, format_mode };
 static int parse_on_stop(
 	const struct config_option *option, const char *text, void *base, char *why, size_t size)
 {
-	bool *release = field(option, base);
-
-	if (strcmp(text, "keep") != 0 && strcmp(text, "release") != 0)
-		return bad(why, size, text, "is neither keep nor release");
-	*release = text[0] == 'r';
-	return 0;
+	return parse_either(
+		on_stop_words, text, field(option, base), "is neither keep nor release", why, size);
 }
 
 static void format_on_stop(
@@ -69,7 +84,7 @@ static void format_on_stop(
 {
 	const bool *release = field_const(option, base);
 
-	snprintf(buf, size, "%s", *release ? "release" : "keep");
+	snprintf(buf, size, "%s", on_stop_words[!*release]);
 }
 
 const struct config_type config_type_on_stop = { parse_on_stop, format_on_stop };
@@ -95,12 +110,8 @@ const struct config_type config_type_manage = { parse_manage, format_manage };
 static int parse_bool(
 	const struct config_option *option, const char *text, void *base, char *why, size_t size)
 {
-	bool *yes = field(option, base);
-
-	if (strcmp(text, "yes") != 0 && strcmp(text, "no") != 0)
-		return bad(why, size, text, "is neither yes nor no");
-	*yes = text[0] == 'y';
-	return 0;
+	return parse_either(
+		bool_words, text, field(option, base), "is neither yes nor no", why, size);
 }
 
 static void format_bool(
@@ -108,7 +119,7 @@ static void format_bool(
 {
 	const bool *yes = field_const(option, base);
 
-	snprintf(buf, size, "%s", *yes ? "yes" : "no");
+	snprintf(buf, size, "%s", bool_words[!*yes]);
 }
 
 const struct config_type config_type_bool = { parse_bool, format_bool };

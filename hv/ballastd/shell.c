@@ -327,7 +327,7 @@ static void reload(struct shell *shell)
 	say_waiting(shell, config);
 	log_write(LOG_LEVEL_NOTICE, &(struct log_about){ .message_id = MESSAGE_RELOADED },
 		"the configuration was read anew: mode %s",
-		config->core.engine.act ? "act" : "observe");
+		config_mode_name(config->core.engine.act));
 	config_free(shell->reloaded);
 	shell->config = shell->reloaded = config;
 	config = NULL;
@@ -487,7 +487,7 @@ static void say_start(const struct shell *shell)
 	char size[SIZE_TEXT];
 
 	log_write(LOG_LEVEL_NOTICE, NULL, "ballastd %s: mode %s, %s with %s, pool %s, socket %s",
-		PACKAGE_VERSION, config->core.engine.act ? "act" : "observe", config->connect,
+		PACKAGE_VERSION, config_mode_name(config->core.engine.act), config->connect,
 		shell->params->backend->name,
 		config->core.pool_host ? "of the host"
 				       : size_format(config->core.pool_size, size, sizeof(size)),

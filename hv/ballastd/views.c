@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "common/json.h"
+#include "hv/ballastd/config.h"
 #include "policy/pages.h"
 
 /* ---- small pieces ---- */
@@ -324,7 +325,7 @@ struct json_object *views_status(struct core *core, uint64_t now)
 	core_status(core, &status);
 	json_put_u64(object, "schema_version", VIEWS_SCHEMA, &r);
 	json_put_u64(object, "now_us", now, &r);
-	json_put_string(object, "mode", status.act ? "act" : "observe", &r);
+	json_put_string(object, "mode", config_mode_name(status.act), &r);
 	json_put_string(object, "backend", status.backend, &r);
 	json_put_bool(object, "connected", status.connected, &r);
 	json_put_bool(object, "paused", status.paused, &r);
@@ -439,7 +440,7 @@ struct json_object *views_explain(struct core *core, uint64_t id, uint64_t now)
 	core_status(core, &status);
 	json_put_u64(object, "schema_version", VIEWS_SCHEMA, &r);
 	json_put_u64(object, "now_us", now, &r);
-	json_put_string(object, "mode", status.act ? "act" : "observe", &r);
+	json_put_string(object, "mode", config_mode_name(status.act), &r);
 	core_for_each_vm(core, add_vm, &vms);
 	json_put_value(object, "vms", vms.array, &r);
 	return done(object, r ? r : vms.r);

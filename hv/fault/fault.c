@@ -151,11 +151,6 @@ void fault_end(struct hv *hv, enum fault_kind kind)
 			hv->rules[i]->until = hv->now;
 }
 
-uint64_t fault_spoiled(const struct hv *hv)
-{
-	return hv->spoiled;
-}
-
 struct hv *fault_inner(const struct hv *hv)
 {
 	return hv->inner;
@@ -303,8 +298,6 @@ static int fault_submit(struct hv *hv, const struct hv_call *call)
 	out->call = *call;
 	out->call.token = hv->next_token + 1;
 	out->rule = rule_for(hv, call);
-	if (out->rule && (out->rule->kind == FAULT_HANG || out->rule->kind == FAULT_FAIL))
-		hv->spoiled++;
 	if (out->rule && out->rule->kind == FAULT_HANG)
 		out->state = FAULT_HUNG;
 	else if (out->rule && out->rule->kind == FAULT_FAIL)
@@ -345,7 +338,6 @@ static bool take(struct hv *hv, struct hv_event *event)
 			release_hung(hv, true);
 		if (!loses(hv, event))
 			return true;
-		hv->spoiled++;
 		hv_event_clear(event);
 		return false;
 	}
@@ -357,7 +349,6 @@ static bool take(struct hv *hv, struct hv_event *event)
 	event->token = out->token;
 	fault_spoil(hv, out->rule, event);
 	if (out->rule && out->rule->kind == FAULT_SLOW) {
-		hv->spoiled++;
 		out->event = *event;
 		out->state = FAULT_ANSWERED;
 		out->due = hv->now + fault_draw(hv, out->rule->delay_us / 2, out->rule->delay_us);

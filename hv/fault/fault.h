@@ -71,7 +71,4 @@ void fault_new_client(struct hv *hv);
 /* The handle of the backend inside. */
 struct hv *fault_inner(const struct hv *hv);
 
-/* Calls and events that were spoiled so far. */
-uint64_t fault_spoiled(const struct hv *hv);
-
 #endif

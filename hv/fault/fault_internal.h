@@ -38,7 +38,7 @@ struct fault_seen {
 struct hv {
 	const struct hv_backend *backend;
 	struct hv *inner;
-	uint64_t now, random, next_token, spoiled;
+	uint64_t now, random, next_token;
 	struct fault_rule **rules; /* what is out points to them: none goes before close */
 	size_t nr_rules;
 	struct fault_out *out;

@@ -65,7 +65,6 @@ static void spoil_stats(struct hv *hv, const struct fault_rule *rule, struct hv_
 
 	if (rule && rule->kind == FAULT_PARTIAL) {
 		stats->known &= (unsigned int)fault_draw(hv, 0, 2 * HV_STAT_LAST_UPDATE - 1);
-		hv->spoiled++;
 		return;
 	}
 	if (!seen)
@@ -74,7 +73,6 @@ static void spoil_stats(struct hv *hv, const struct fault_rule *rule, struct hv_
 		seen->stats = *stats;
 	if (!rule || (rule->kind != FAULT_LIE && rule->kind != FAULT_STALE))
 		return;
-	hv->spoiled++;
 	if (rule->kind == FAULT_LIE)
 		lie(rule, seen, stats);
 	else
@@ -99,7 +97,6 @@ static void spoil_process(struct hv *hv, struct hv_event *event)
 		event->process.vms[kept++] = process;
 	}
 	event->process.nr = kept;
-	hv->spoiled++;
 }
 
 void fault_spoil(struct hv *hv, const struct fault_rule *rule, struct hv_event *event)
@@ -114,13 +111,11 @@ void fault_spoil(struct hv *hv, const struct fault_rule *rule, struct hv_event *
 	if (rule && rule->kind == FAULT_DENY) {
 		hv_event_clear(event);
 		*event = failed;
-		hv->spoiled++;
 	} else if (event->type == HV_EVENT_STATS) {
 		spoil_stats(hv, rule, event);
 	} else if (event->type == HV_EVENT_PROCESS && rule && rule->kind == FAULT_PARTIAL) {
 		spoil_process(hv, event);
 	} else if (event->type == HV_EVENT_HOST && rule && rule->kind == FAULT_PARTIAL) {
 		event->host.known = false;
-		hv->spoiled++;
 	}
 }

@@ -8,7 +8,7 @@
  *   agents.c    the sockets of agents in guests
  *   qga.c       guests that are reached through QEMU's guest agent; see qga.h
  *   watch.c     PSI, and the thread that looks for processes
- *   process smaps domxml calls qga_text   know nothing of this; nor does hv/queue.h
+ *   process smaps cgroup domxml calls qga_text   know nothing of this; nor does hv/queue.h
  *
  * Life: every thread and every domain event that is registered with libvirt has a reference of
  * the handle. Threads are detached, so nobody waits for them; when close() set `stopping` they
@@ -24,16 +24,16 @@
 #include "hv/libvirt/process.h"
 #include "hv/workers/workers.h"
 
-/*
- * libvirtd serves five requests of a connection and twenty of all its clients at once: each of the
- * HV_WORKERS has a connection, and together they leave most of it to others. Calls that were out
- * already when the last of HV_MAX_HUNG turned out to hang may add to those, up to HV_WORKERS.
- */
 /* Notice a frozen libvirtd within keepalive's interval x count and one interval more. */
 #define LV_KEEPALIVE_S	   2
 #define LV_KEEPALIVE_COUNT 3
 
-/* A thread's own connection, opened anew where the control connection was. */
+/*
+ * A thread's own connection, opened anew where the control connection was. libvirtd serves five
+ * requests of a connection and twenty of all its clients at once: each of the HV_WORKERS has a
+ * connection, and together they leave most of it to others. Calls that were out already when the
+ * last of HV_MAX_HUNG turned out to hang may add to those, up to HV_WORKERS.
+ */
 struct lv_link {
 	struct hv *hv;
 	virConnectPtr conn;
@@ -111,10 +111,6 @@ void lv_wake_loop(struct hv *hv);
 /* ---- control.c ---- */
 void *lv_event_thread(void *hv);
 void *lv_control_thread(void *hv);
-/* Opens a connection with keepalive; counted, also while it is opened. NULL: see the error. */
-virConnectPtr lv_connect(struct hv *hv);
-void lv_disconnect(struct hv *hv, virConnectPtr conn);
-
 /*
  * Not locked. 0, -ENOTCONN: the control connection is not there, or -EIO: libvirt's error says why
  * there is none.

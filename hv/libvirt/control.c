@@ -48,7 +48,8 @@ void *lv_event_thread(void *arg)
 
 /* ---- connections ---- */
 
-virConnectPtr lv_connect(struct hv *hv)
+/* With keepalive; counted, also while it is opened. NULL: see the error. */
+static virConnectPtr open_connection(struct hv *hv)
 {
 	virConnectPtr conn;
 
@@ -68,7 +69,7 @@ virConnectPtr lv_connect(struct hv *hv)
 	return conn;
 }
 
-void lv_disconnect(struct hv *hv, virConnectPtr conn)
+static void close_connection(struct hv *hv, virConnectPtr conn)
 {
 	hv->calls->connect_close(conn);
 	pthread_mutex_lock(&hv->lock);
@@ -92,7 +93,7 @@ int lv_link_connect(struct lv_link *link)
 	if (link->generation != generation)
 		lv_link_disconnect(link);
 	if (!link->conn)
-		link->conn = lv_connect(hv);
+		link->conn = open_connection(hv);
 	link->generation = generation;
 	return link->conn ? 0 : -EIO;
 }
@@ -100,7 +101,7 @@ int lv_link_connect(struct lv_link *link)
 void lv_link_disconnect(struct lv_link *link)
 {
 	if (link->conn)
-		lv_disconnect(link->hv, link->conn);
+		close_connection(link->hv, link->conn);
 	link->conn = NULL;
 }
 
@@ -279,7 +280,7 @@ static void disconnect(struct hv *hv)
 		hv->event_ids[i] = -1;
 	}
 	hv->calls->connect_unregister_close_callback(hv->conn, on_close);
-	lv_disconnect(hv, hv->conn);
+	close_connection(hv, hv->conn);
 	hv->conn = NULL;
 }
 
@@ -302,7 +303,7 @@ static bool connect_control(struct hv *hv, char **told)
 	/* Set before the callbacks may come; one that comes at once makes it lost again. */
 	hv->lost = false;
 	pthread_mutex_unlock(&hv->lock);
-	hv->conn = lv_connect(hv);
+	hv->conn = open_connection(hv);
 	if (hv->conn) {
 		register_events(hv);
 		look_at_uri(hv);

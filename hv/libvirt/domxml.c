@@ -206,6 +206,23 @@ static int parse(const char *xml, xmlDoc **ret_doc, xmlNode **ret_root)
 	return 0;
 }
 
+/* What take() finds from a description's root on: memory that it lacks without a word counts. */
+static int take_from(const char *xml, int (*take)(const xmlNode *root, void *ctx), void *ctx)
+{
+	struct watch watch;
+	xmlNode *root;
+	xmlDoc *doc;
+	int r;
+
+	r = parse(xml, &doc, &root);
+	if (r < 0)
+		return r;
+	watch_start(&watch);
+	r = watch_stop(&watch, take(root, ctx));
+	xmlFreeDoc(doc);
+	return r;
+}
+
 static xmlNode *child(const xmlNode *parent, const char *name, const char *ns)
 {
 	if (!parent)
@@ -502,8 +519,10 @@ static int take_agent(struct hv_info *info, const xmlNode *domain)
 	return r;
 }
 
-static int take_domain(struct hv_info *info, const xmlNode *domain)
+/* Into a struct hv_info. */
+static int take_domain(const xmlNode *domain, void *ctx)
 {
+	struct hv_info *info = ctx;
 	const xmlNode *partition = child(child(domain, "resource", NULL), "partition", NULL);
 	int r;
 
@@ -543,17 +562,8 @@ void domxml_init(void)
 int domxml_parse(const char *xml, struct hv_info *ret_info)
 {
 	struct hv_info info = { 0 };
-	struct watch watch;
-	xmlDoc *doc;
-	xmlNode *root;
-	int r;
+	int r = take_from(xml, take_domain, &info);
 
-	r = parse(xml, &doc, &root);
-	if (r < 0)
-		return r;
-	watch_start(&watch);
-	r = watch_stop(&watch, take_domain(&info, root));
-	xmlFreeDoc(doc);
 	if (r < 0) {
 		hv_info_clear(&info);
 		return r;
@@ -562,30 +572,37 @@ int domxml_parse(const char *xml, struct hv_info *ret_info)
 	return 0;
 }
 
+/* Into a number of bytes. */
+static int take_ceiling(const xmlNode *root, void *ctx)
+{
+	int r = 0;
+
+	if (!is(root, "ceiling", NULL) && !is(root, "ceiling", DOMXML_CEILING_NS))
+		return -EBADMSG;
+	return ceiling(root, ctx, &r) ? 0 : r < 0 ? r : -EBADMSG;
+}
+
 int domxml_parse_ceiling(const char *xml, uint64_t *ret_bytes)
 {
-	struct watch watch;
-	xmlDoc *doc;
-	xmlNode *root;
-	int r;
+	uint64_t bytes;
+	int r = take_from(xml, take_ceiling, &bytes);
 
-	r = parse(xml, &doc, &root);
-	if (r < 0)
-		return r;
-	watch_start(&watch);
-	if (!is(root, "ceiling", NULL) && !is(root, "ceiling", DOMXML_CEILING_NS))
-		r = -EBADMSG;
-	else if (!ceiling(root, ret_bytes, &r) && r == 0)
-		r = -EBADMSG;
-	r = watch_stop(&watch, r);
-	xmlFreeDoc(doc);
+	if (r == 0)
+		*ret_bytes = bytes;
 	return r;
 }
 
 /* ---- its devices ---- */
 
-static int take_port(const xmlNode *domain, const char *name, struct domxml_port *port)
+struct named_port {
+	const char *name;
+	struct domxml_port found;
+};
+
+/* Into a struct named_port. */
+static int take_port(const xmlNode *domain, void *ctx)
 {
+	struct named_port *port = ctx;
 	const xmlNode *devices;
 	int r = 0;
 
@@ -593,8 +610,8 @@ static int take_port(const xmlNode *domain, const char *name, struct domxml_port
 		return -EBADMSG;
 	devices = child(domain, "devices", NULL);
 	for (const xmlNode *node = devices ? devices->children : NULL; node; node = node->next) {
-		port->port |= is_port(node, name, &r);
-		port->controller |=
+		port->found.port |= is_port(node, port->name, &r);
+		port->found.controller |=
 			is(node, "controller", NULL) && says(node, "type", "virtio-serial", &r);
 	}
 	return r;
@@ -602,27 +619,24 @@ static int take_port(const xmlNode *domain, const char *name, struct domxml_port
 
 int domxml_port(const char *xml, const char *name, struct domxml_port *ret_port)
 {
-	struct domxml_port port = { 0 };
-	struct watch watch;
-	xmlDoc *doc;
-	xmlNode *root;
-	int r;
+	struct named_port port = { .name = name };
+	int r = take_from(xml, take_port, &port);
 
-	r = parse(xml, &doc, &root);
-	if (r < 0)
-		return r;
-	watch_start(&watch);
-	r = watch_stop(&watch, take_port(root, name, &port));
-	xmlFreeDoc(doc);
 	if (r == 0)
-		*ret_port = port;
+		*ret_port = port.found;
 	return r;
 }
 
-static int take_disks(const xmlNode *domain, char (*ret_names)[DOMXML_DISK], size_t *ret_nr)
+struct disks {
+	char (*names)[DOMXML_DISK]; /* DOMXML_DISKS of them */
+	size_t nr;
+};
+
+/* Into a struct disks. */
+static int take_disks(const xmlNode *domain, void *ctx)
 {
+	struct disks *disks = ctx;
 	const xmlNode *devices;
-	size_t nr = 0;
 	int r = 0;
 
 	if (!is(domain, "domain", NULL))
@@ -633,32 +647,22 @@ static int take_disks(const xmlNode *domain, char (*ret_names)[DOMXML_DISK], siz
 		const xmlNode *target = is(node, "disk", NULL) ? child(node, "target", NULL) : NULL;
 		char *name = attribute(target, "dev", &r);
 
-		if (name && (nr == DOMXML_DISKS || strlen(name) >= DOMXML_DISK))
+		if (name && (disks->nr == DOMXML_DISKS || strlen(name) >= DOMXML_DISK))
 			r = -E2BIG;
 		else if (name)
-			strcpy(ret_names[nr++], name);
+			strcpy(disks->names[disks->nr++], name);
 		xmlFree(name);
 	}
-	*ret_nr = nr;
 	return r;
 }
 
 int domxml_disks(const char *xml, char (*ret_names)[DOMXML_DISK], size_t *ret_nr)
 {
-	struct watch watch;
-	xmlDoc *doc;
-	xmlNode *root;
-	size_t nr = 0;
-	int r;
+	struct disks disks = { .names = ret_names };
+	int r = take_from(xml, take_disks, &disks);
 
-	r = parse(xml, &doc, &root);
-	if (r < 0)
-		return r;
-	watch_start(&watch);
-	r = watch_stop(&watch, take_disks(root, ret_names, &nr));
-	xmlFreeDoc(doc);
 	if (r == 0)
-		*ret_nr = nr;
+		*ret_nr = disks.nr;
 	return r;
 }
 

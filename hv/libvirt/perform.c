@@ -253,15 +253,6 @@ static int list_one_by_one(struct hv *hv, virConnectPtr conn, struct hv_event *e
 	return r;
 }
 
-static void drop_listed(struct hv_event *event)
-{
-	for (size_t i = 0; i < event->listed.nr; i++)
-		free(event->listed.vms[i].name);
-	free(event->listed.vms);
-	event->listed.vms = NULL;
-	event->listed.nr = 0;
-}
-
 static void list(struct hv *hv, virConnectPtr conn, struct hv_event *event)
 {
 	int r = known_to_lack(hv, LV_NO_BULK_STATE) ? -EOPNOTSUPP : list_in_bulk(hv, conn, event);
@@ -273,7 +264,7 @@ static void list(struct hv *hv, virConnectPtr conn, struct hv_event *event)
 	}
 	/* Too much for one message: handles and states are small, one by one. */
 	if (r == -EMSGSIZE) {
-		drop_listed(event);
+		hv_listed_clear(event);
 		free(event->message);
 		event->message = NULL;
 		event->error = 0;
@@ -282,7 +273,7 @@ static void list(struct hv *hv, virConnectPtr conn, struct hv_event *event)
 	if (r == 0)
 		r = processes_set(hv->processes, event->listed.vms, event->listed.nr);
 	if (r < 0) {
-		drop_listed(event);
+		hv_listed_clear(event);
 		event->error = r;
 	}
 }

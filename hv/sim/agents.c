@@ -119,13 +119,10 @@ static const struct agent_platform platform = {
 
 static void tell(struct sim_agent *a)
 {
-	struct hv_event event = { .type = HV_EVENT_AGENT, .uuid = a->vm->uuid };
+	struct hv_event event;
 
-	if (!a->channel.changed || !a->hv->up)
-		return;
-	a->channel.changed = false;
-	event.agent = a->channel.agent;
-	sim_tell(a->hv, &event);
+	if (a->hv->up && agent_channel_news(&a->channel, &a->vm->uuid, &event))
+		sim_tell(a->hv, &event);
 }
 
 static void answer(struct sim_agent *a)

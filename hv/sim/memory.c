@@ -233,7 +233,8 @@ struct memory_extent memory_pull(struct memory *m, uint16_t i, uint64_t bytes)
 	return out;
 }
 
-void memory_cut(struct memory *m, uint16_t i, uint64_t bytes)
+/* Its oldest bytes become an extent of their own, the next of the other; one has to be free. */
+static void cut(struct memory *m, uint16_t i, uint64_t bytes)
 {
 	struct memory_extent *e = &m->extents[i], *front;
 	uint16_t j;
@@ -361,7 +362,7 @@ uint64_t memory_write(struct memory *m, uint64_t bytes)
 			if (!e->dirty)
 				continue;
 			if (e->bytes > left && m->nr_free) {
-				memory_cut(m, i, left);
+				cut(m, i, left);
 				e = &m->extents[e->next];
 			}
 			e->dirty = false;
@@ -488,7 +489,7 @@ static void read_part(struct memory *m, unsigned int region, uint64_t from, uint
 			continue;
 		if (m->nr_free < 2)
 			break; /* the rest counts as not touched */
-		memory_cut(m, i, begin - e->offset);
+		cut(m, i, begin - e->offset);
 		part = memory_pull(m, i, end - begin);
 		if (--part.need == 0) {
 			part.list = MEMORY_ACTIVE_FILE;

@@ -132,7 +132,6 @@ struct memory_reclaim {
 	bool priority_0;     /* both kinds alike, dirty pages are written on the way */
 	uint64_t scan;	     /* looks at so much in all, and no longer than that; 0: as needed */
 	uint64_t file, anon; /* what was freed of each */
-	uint64_t from_inactive;
 };
 /* Returns what was freed, at most bytes. */
 uint64_t memory_reclaim(struct memory *m, struct memory_reclaim *how);

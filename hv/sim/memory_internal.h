@@ -22,8 +22,5 @@ void memory_shadow_add(struct memory *m, unsigned int region, uint64_t offset, u
 void memory_push(struct memory *m, const struct memory_extent *extent);
 /* The oldest bytes of an extent, off their list. */
 struct memory_extent memory_pull(struct memory *m, uint16_t extent, uint64_t bytes);
-/* Its oldest bytes become an extent of their own, the next of the other; there has to be a free
- * one. */
-void memory_cut(struct memory *m, uint16_t extent, uint64_t bytes);
 
 #endif

@@ -155,7 +155,6 @@ static uint64_t shrink_inactive(struct memory *m, struct memory_reclaim *how,
 		}
 		got += freed(m, how, &part);
 	}
-	how->from_inactive += got;
 	return got;
 }
 

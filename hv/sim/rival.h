@@ -12,9 +12,8 @@
  * The documents' groups are groups of one kernel; here they are guests. So that global and hammer
  * are what the documents measured, they get what no host has: they reach into a guest's own lists,
  * free what its kernel would free, and the host has it at once, as it has what a guest frees by
- * itself. What they leave undone makes those
- * who want memory wait, as direct reclaim does. none and ballast have what a host has: its swap,
- *and balloons with their speed.
+ * itself. What they leave undone makes those who want memory wait, as direct reclaim does. none
+ * and ballast have what a host has: its swap, and balloons with their speed.
  *
  * Pure. Amounts are bytes.
  */

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
  * What the simulator's files share: the host's state (sim.c), what waits in order of time and what
- * is ready to be read (queue.c), how calls are answered (answer.c), who is charged page by page
- * (paging.c). For nobody else.
+ * is ready to be read (queue.c), how calls are answered (answer.c), agents (agents.c), who is
+ * charged page by page (paging.c). For nobody else.
  */
 #ifndef BALLAST_HV_SIM_INTERNAL_H
 #define BALLAST_HV_SIM_INTERNAL_H

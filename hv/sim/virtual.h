@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
  * virtual: the daemon's shell in virtual time. It runs the daemon's own core on a simulated host,
- * through the fault wrapper (hv/fault), which spoils what the scenario says:
- * takes events, steps the core, submits its calls, and moves time to whatever comes next. Minutes
- * pass in milliseconds and every run of a scenario is the same.
+ * through the fault wrapper (hv/fault), which spoils what the scenario says: it takes events, steps
+ * the core, submits its calls, and moves time to whatever comes next. Minutes pass in milliseconds
+ * and every run of a scenario is the same.
  *
  * Beside it, it does what the scenario says an operator does, and looks at what is expected after
  * every step. Blocks until the scenario is over. One thread; prints nothing.

@@ -129,15 +129,10 @@ void hv_task_settle(
 void hv_agent_tell(
 	struct hv_queue *queue, struct agent_channel *channel, const struct hv_uuid *uuid)
 {
-	struct hv_event event = {
-		.type = HV_EVENT_AGENT,
-		.uuid = *uuid,
-		.agent = channel->agent,
-	};
+	struct hv_event event;
 
-	if (!channel->changed)
-		return;
-	channel->changed = !hv_queue_tell(queue, &event);
+	if (agent_channel_news(channel, uuid, &event))
+		channel->changed = !hv_queue_tell(queue, &event);
 }
 
 int hv_tasks_add(struct hv_tasks *tasks, struct hv_task *task)

@@ -5,8 +5,8 @@
  *   xen.c       the table: open, close, submit, next; what hypercalls alone can answer
  *   control.c   the control thread: connecting, watches, looking at domains, listing, describing,
  *               and what domain.h says is due
+ *   perform.c   each call that a worker makes, step by step
  *   agents.c    the agents' thread: the keys in which agents are spoken with
- *   perform.c   each of those, step by step
  *   domain store calls   know nothing of this
  *
  * Hypercalls do not block; xenstored may. So what is read within submit() is hypercalls only, and

@@ -581,15 +581,6 @@ static int put_listed(struct hv *hv, struct hv_event *event)
 	return 0;
 }
 
-static void drop_listed(struct hv_event *event)
-{
-	for (size_t i = 0; i < event->listed.nr; i++)
-		free(event->listed.vms[i].name);
-	free(event->listed.vms);
-	event->listed.vms = NULL;
-	event->listed.nr = 0;
-}
-
 static int rescan(struct hv *hv)
 {
 	struct domain *copies = NULL;
@@ -625,7 +616,7 @@ static void list(struct hv *hv, struct hv_event *event)
 		pthread_mutex_unlock(&hv->lock);
 	}
 	if (r < 0) {
-		drop_listed(event);
+		hv_listed_clear(event);
 		hv_event_fail(event, r, "the domains cannot be listed");
 	}
 }

@@ -7,7 +7,6 @@
 #   lab_up [DIR]     brings libvirtd up; sets LAB and LAB_URI; lab_down has to follow, whatever happens
 #   lab_open DIR     sets LAB and LAB_URI of a lab that is up
 #   lab_down         ends what the lab started, by pid, and removes its folder
-#   lab_in CMD...    runs CMD inside the lab's mount namespace
 #   lab_virsh ...    virsh on the lab's libvirtd
 #
 # For lab_up: LAB_HOST_UUID makes it another host than the others, LAB_TIMEOUT lets libvirtd end by
@@ -123,10 +122,6 @@ lab_restart_libvirtd() {
 
 lab_answers() {
 	lab_virsh list >/dev/null 2>&1
-}
-
-lab_in() {
-	nsenter -m -r -w -t "$(<"$LAB/libvirtd.pid")" "$@"
 }
 
 lab_virsh() {

@@ -70,10 +70,7 @@ take
 daemon_end KILL
 wait $reclaim || true
 "$BUILD/ballastctl" -c "$LAB_URI" release --all --direct
-wait_for 10 each_has_its_ceiling || true
-for name in $GUESTS; do
-	expect "$name has its ceiling, released without the daemon" "$(guest_actual "$name")" -eq "${STORY_MIB[$name]}"
-done
+expect_ceilings 10 "as it is released without the daemon"
 
 story_fill
 daemon_start
@@ -81,10 +78,7 @@ wait_for 20 sampling
 take
 ctl release --all
 wait $reclaim || true
-wait_for 10 each_has_its_ceiling || true
-for name in $GUESTS; do
-	expect "$name has its ceiling, released by the daemon" "$(guest_actual "$name")" -eq "${STORY_MIB[$name]}"
-done
+expect_ceilings 10 "as the daemon releases it"
 daemon_end
 lab_virsh memtune spare --soft-limit -1 --config
 finish

@@ -82,10 +82,7 @@ guest_start batch
 wait_for 30 runs batch || true
 wait_for 20 story_settled || true
 guest web drop grow
-wait_for 40 each_has_its_ceiling || true
-for name in $GUESTS; do
-	expect "$name has its ceiling again" "$(guest_actual "$name")" -eq "${STORY_MIB[$name]}"
-done
+expect_ceilings 40 again
 
 guest_define bare 96
 lab_virsh undefine bare >/dev/null

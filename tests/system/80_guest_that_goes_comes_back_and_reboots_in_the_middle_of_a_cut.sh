@@ -79,9 +79,6 @@ wait_for 30 is_cut || true
 expect "it is asked again" "$(is_cut && echo 1 || echo 0)" -eq 1
 expect "and not before its kernel runs again, ms" $((${cut:-0} - up)) -ge 0
 guest web drop grow
-wait_for 30 each_has_its_ceiling || true
-for name in $GUESTS; do
-	expect "$name has its ceiling again" "$(guest_actual "$name")" -eq "${STORY_MIB[$name]}"
-done
+expect_ceilings 30 again
 daemon_end
 finish

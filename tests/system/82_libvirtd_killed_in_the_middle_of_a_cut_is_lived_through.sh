@@ -28,9 +28,6 @@ expect "the pool has free memory" "$(pool_free)" -ge "$WM_LOW"
 expect "balloon commands to batch since libvirtd is there again" "$(cuts batch "$killed")" -ge 1
 expect "balloon commands to spare and web" $(($(commands spare "$mark") + $(commands web "$mark"))) -eq 0
 guest web drop grow
-wait_for 30 each_has_its_ceiling || true
-for name in $GUESTS; do
-	expect "$name has its ceiling again" "$(guest_actual "$name")" -eq "${STORY_MIB[$name]}"
-done
+expect_ceilings 30 again
 daemon_end
 finish

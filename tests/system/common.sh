@@ -137,6 +137,15 @@ each_has_its_ceiling() {
 	done
 }
 
+# expect_ceilings SECONDS WHEN: that each has, within that time.
+expect_ceilings() {
+	local name
+	wait_for "$1" each_has_its_ceiling || true
+	for name in $GUESTS; do
+		expect "$name has its ceiling $2" "$(guest_actual "$name")" -eq "${STORY_MIB[$name]}"
+	done
+}
+
 # runs NAME: it is shown as running and nothing else.
 runs() {
 	[ "$(vm "$1" state)" = running ]

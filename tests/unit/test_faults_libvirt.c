@@ -29,7 +29,7 @@
 #include <check.h>
 
 #include "common/protocol.h"
-#include "fake_libvirt.h"
+#include "tests/unit/fake_libvirt.h"
 #include "hv/libvirt/backend.h"
 #include "hv/libvirt/domxml.h"
 #include "hv/libvirt/process.h"

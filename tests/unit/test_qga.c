@@ -16,19 +16,11 @@
 #include <string.h>
 #include <time.h>
 
-#include "fake_libvirt.h"
 #include "hv/libvirt/libvirt.h"
 #include "hv/libvirt/qga_text.h"
 #include "policy/workingset.h"
+#include "tests/unit/libvirt_host.h"
 #include "tests/unit/suite.h"
-
-#define MIB	    (UINT64_C(1) << 20)
-#define PATIENCE_MS 20000
-
-static struct hv *hv;
-static struct fake_domain *web, *db;
-static uint64_t token;
-static struct hv_agent last[2]; /* what was told of web, db */
 
 /* ---- the guest ---- */
 
@@ -248,89 +240,27 @@ static const char *agent(struct fake_domain *dom, const char *command, int *ret_
 
 /* ---- the backend ---- */
 
-static void nap(void)
-{
-	nanosleep(&(struct timespec){ .tv_nsec = 2000000 }, NULL);
-}
-
 static void setup(void)
 {
-	fake_reset();
-	web = fake_add("web");
-	db = fake_add("db");
+	host_setup();
 	web->agent = agent;
 	memset(&guest, 0, sizeof(guest));
-	memset(last, 0, sizeof(last));
 	takes_ns = 0;
 	nr_askers = nr_asked = 0;
 	guest.inactive_file = 400 * 1024;
 	guest.active_file = 100 * 1024;
 	guest.inactive_anon = 40 * 1024;
-	hv = NULL;
-}
-
-static void teardown(void)
-{
-	fake_release();
-	hv_libvirt.close(hv);
-	for (unsigned int i = 0; i < PATIENCE_MS / 2 && hv_libvirt_nr_alive() > 0; i++)
-		nap();
-	ck_assert_uint_eq(hv_libvirt_nr_alive(), 0);
-	ck_assert_uint_eq(fake_nr_connections(), 0);
-}
-
-static struct hv_event wait_any(void)
-{
-	struct hv_event event;
-	struct pollfd fd = { .fd = hv_libvirt.fd(hv), .events = POLLIN };
-
-	while (hv_libvirt.next(hv, &event) == 0)
-		ck_assert_int_gt(poll(&fd, 1, PATIENCE_MS), 0);
-	if (event.type == HV_EVENT_AGENT)
-		last[event.uuid.bytes[15]] = event.agent;
-	return event;
-}
-
-static struct hv_event answer_to(uint64_t wanted)
-{
-	for (;;) {
-		struct hv_event event = wait_any();
-
-		if (event.token == wanted)
-			return event;
-		ck_assert_uint_eq(event.token, 0);
-		hv_event_clear(&event);
-	}
-}
-
-static struct hv_event ask(struct hv_call call, const struct fake_domain *dom)
-{
-	call.token = ++token;
-	call.uuid = fake_uuid(dom);
-	ck_assert_int_eq(hv_libvirt.submit(hv, &call), 0);
-	return answer_to(call.token);
 }
 
 static void listen_to(const struct fake_domain *dom, enum hv_way way)
 {
-	struct hv_event event = ask((struct hv_call){ .type = HV_INFO, .agent = way }, dom);
+	struct hv_event event = ask_call((struct hv_call){ .type = HV_INFO, .agent = way }, dom);
 
 	ck_assert_int_eq(event.error, 0);
 	hv_event_clear(&event);
 	/* Which say that no job runs. */
-	event = ask((struct hv_call){ .type = HV_STATS }, dom);
+	event = ask_call((struct hv_call){ .type = HV_STATS }, dom);
 	ck_assert_int_eq(event.error, 0);
-	hv_event_clear(&event);
-}
-
-static void open_backend(void)
-{
-	struct hv_params params = { .uri = "qemu:///system", .proc = "/tmp" };
-	struct hv_event event;
-
-	ck_assert_int_eq(hv_libvirt_open_with(&fake_calls, &params, &hv), 0);
-	event = wait_any();
-	ck_assert_int_eq(event.type, HV_EVENT_UP);
 	hv_event_clear(&event);
 }
 
@@ -370,7 +300,7 @@ static struct hv_agent fault_of(const struct fake_domain *dom)
 
 static struct hv_event reclaim(uint64_t bytes, bool anon)
 {
-	return ask(
+	return ask_call(
 		(struct hv_call){
 			.type = HV_RECLAIM, .bytes = bytes, .deadline_ms = 10000, .anon = anon },
 		web);
@@ -395,7 +325,7 @@ START_TEST(guest_without_an_agent_of_ours_reports_as_one_that_has_it)
 	ck_assert_uint_eq(a.floor, (1024 - 100 - 100 - 400 - 10 + 32) * MIB);
 	ck_assert_uint_eq(a.faults, 0);
 	listen_to(web, HV_WAY_NONE);
-	while (last[0].connected)
+	while (last_agent[0].connected)
 		told_of(web);
 	pthread_mutex_lock(&guest_lock);
 	ck_assert_uint_eq(guest.nr_open, 0); /* every file was closed */
@@ -665,7 +595,7 @@ START_TEST(agent_that_hangs_costs_the_others_nothing)
 	ck_assert_int_eq(event.error, -ETIMEDOUT);
 	hv_event_clear(&event);
 	/* Balloon calls of the same VM go on; the other's agent was never met before. */
-	event = ask((struct hv_call){ .type = HV_STATS }, web);
+	event = ask_call((struct hv_call){ .type = HV_STATS }, web);
 	ck_assert_int_eq(event.error, 0);
 	hv_event_clear(&event);
 	listen_to(db, HV_WAY_QEMU_GA);
@@ -769,7 +699,7 @@ END_TEST
 
 static void read_stats(const struct fake_domain *dom)
 {
-	struct hv_event event = ask((struct hv_call){ .type = HV_STATS }, dom);
+	struct hv_event event = ask_call((struct hv_call){ .type = HV_STATS }, dom);
 
 	ck_assert_int_eq(event.error, 0);
 	hv_event_clear(&event);
@@ -923,7 +853,7 @@ int main(void)
 	Suite *suite = suite_create("qga");
 	TCase *tc = tcase_create("qemu-ga");
 
-	tcase_add_checked_fixture(tc, setup, teardown);
+	tcase_add_checked_fixture(tc, setup, host_teardown);
 	tcase_set_timeout(tc, 60);
 	tcase_add_test(tc, guest_without_an_agent_of_ours_reports_as_one_that_has_it);
 	tcase_add_test(tc, only_what_is_inactive_and_may_go_is_reclaimed);

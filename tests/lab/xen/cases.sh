@@ -91,18 +91,23 @@ expect "web has all again" "$(tot web)" -ge $((FULL - MIB))
 expect "batch's cap is where it was" "$(max batch)" -eq $((FULL + MIB))
 verdict xen_memory_returns
 
+# comes_to_the_same_end: what the first cut came to, batch gives now, and web nothing.
+comes_to_the_same_end() {
+	wait_for 40 has batch $((152 * MIB))
+	wait_for 20 capped batch
+	expect "batch gave what was needed" "$(tot batch)" -le $((153 * MIB))
+	expect "and no more" "$(tot batch)" -ge $((151 * MIB))
+	expect "web kept all" "$(tot web)" -ge $((FULL - MIB))
+	expect "its cap follows what it gave" "$(max batch)" -le $(($(tot batch) + 2 * MIB))
+}
+
 # Killed in the middle of it: it adopts what it finds, and comes to the same end.
 restart 600
 wait_for 40 moved batch
 kill -9 "$DAEMON"
 wait "$DAEMON" 2>/dev/null
 start
-wait_for 40 has batch $((152 * MIB))
-wait_for 20 capped batch
-expect "batch gave what was needed" "$(tot batch)" -le $((153 * MIB))
-expect "and no more" "$(tot batch)" -ge $((151 * MIB))
-expect "web kept all" "$(tot web)" -ge $((FULL - MIB))
-expect "its cap follows what it gave" "$(max batch)" -le $(($(tot batch) + 2 * MIB))
+comes_to_the_same_end
 expect "no claim is left" "$(probe host | cut -d' ' -f2)" -eq 0
 verdict xen_daemon_killed_in_a_cut_adopts_and_comes_to_the_same_end
 
@@ -125,12 +130,7 @@ wait_for 20 lost
 expect "it is told that the connection is lost" "$(ctl status | grep -c "not connected")" -eq 1
 relay_begin
 wait_for 40 found
-wait_for 40 has batch $((152 * MIB))
-wait_for 20 capped batch
-expect "batch gave what was needed" "$(tot batch)" -le $((153 * MIB))
-expect "and no more" "$(tot batch)" -ge $((151 * MIB))
-expect "web kept all" "$(tot web)" -ge $((FULL - MIB))
-expect "its cap follows what it gave" "$(max batch)" -le $(($(tot batch) + 2 * MIB))
+comes_to_the_same_end
 expect "what it had is noted" "$(key batch ceiling)" -eq "$FULL"
 expect "no claim is left" "$(probe host | cut -d' ' -f2)" -eq 0
 verdict xen_connection_lost_in_a_cut_comes_to_the_same_end

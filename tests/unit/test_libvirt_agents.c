@@ -17,7 +17,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "fake_libvirt.h"
+#include "tests/unit/fake_libvirt.h"
 #include "hv/agent_channel.h"
 #include "hv/libvirt/backend.h"
 #include "tests/unit/scratch.h"
