@@ -126,7 +126,7 @@ static void report(struct agent *a, uint64_t now)
 		!probes_wait(a) && !agent_moves(a))
 		return;
 	a->looked = now;
-	if (!agent_read(a, now))
+	if (!agent_look(a, now))
 		return;
 	agent_probes_judge(a, now);
 	if (probes_wait(a))

@@ -18,7 +18,7 @@
  *
  * What the host says is not trusted with the guest's life: a request ends at its deadline, at once
  * when told, when a group suffers by it, when swap runs out, and when the kernel refuses. At rest,
- * once a second, only the guest's own figures are read.
+ * once a second, only the guest's own figures are read, and those of groups every half a minute.
  */
 #ifndef BALLAST_GUEST_AGENT_AGENT_H
 #define BALLAST_GUEST_AGENT_AGENT_H
@@ -33,6 +33,8 @@
 #define AGENT_MOVING_US	  UINT64_C(1000000)
 #define AGENT_REST_US	  UINT64_C(3000000)
 #define AGENT_PRESSURE_US UINT64_C(100000)
+/* At rest the groups are read so often: what one gave another meanwhile is told no sooner. */
+#define AGENT_WALK_US UINT64_C(30000000)
 /* What a batch may take: others in the guest wait for locks meanwhile. */
 #define AGENT_BATCH_US UINT64_C(50000)
 /*
@@ -135,6 +137,8 @@ struct agent {
 	struct agent_group groups[AGENT_GROUPS];
 	struct agent_seen seen[AGENT_GROUPS];
 	size_t nr_groups, nr_seen;
+	struct agent_guest walked;  /* the guest when groups were read */
+	uint64_t walk_due;	    /* they are read anew, whatever it is now */
 	bool known;		    /* guest was read */
 	uint64_t psi_some_us;	    /* of the guest, by the newest reading */
 	uint64_t read_at, since_us; /* the last reading; the time that rates are of */

@@ -12,6 +12,8 @@ bool agent_say(struct agent *agent, const struct protocol_message *message);
 /* figures.c */
 /* Guest and groups anew, with rates over the time since. False: the guest cannot be read. */
 bool agent_read(struct agent *agent, uint64_t now);
+/* The same, but groups only where they may have changed, or were not read for a while. */
+bool agent_look(struct agent *agent, uint64_t now);
 void agent_report(struct agent *agent, struct protocol_message *ret_report);
 /* Whether the guest's figures differ from those that were told; reads only them. */
 bool agent_moves(struct agent *agent);

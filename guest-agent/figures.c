@@ -87,7 +87,42 @@ static void rates_of_groups(struct agent *a, uint64_t us)
 	a->nr_seen = a->nr_groups;
 }
 
-bool agent_read(struct agent *a, uint64_t now)
+static bool differs(uint64_t a, uint64_t b, uint64_t of)
+{
+	return (a > b ? a - b : b - a) > of / 128;
+}
+
+/* By more than a part of the guest that anybody would act on; or it reads again. */
+static bool moved(const struct agent_guest *a, const struct agent_guest *b)
+{
+	return differs(a->free, b->free, a->total) ||
+	       differs(a->available, b->available, a->total) ||
+	       differs(a->active_file, b->active_file, a->total) ||
+	       differs(a->inactive_file, b->inactive_file, a->total) ||
+	       differs(a->active_anon, b->active_anon, a->total) ||
+	       differs(a->inactive_anon, b->inactive_anon, a->total) ||
+	       a->refaults != b->refaults || a->total != b->total || a->aging != b->aging;
+}
+
+/*
+ * To read the groups is nearly all that a report costs. While in the whole guest nothing is read
+ * again and nobody waits, no group's counters grow; while its figures stay, groups' sizes change by
+ * little, or by what one gave another, which waits.
+ */
+static bool groups_stay(const struct agent *a, uint64_t now, const struct agent_guest *guest)
+{
+	return now < a->walk_due && !agent_probes_due(a) &&
+	       guest->psi_some_us == a->walked.psi_some_us && !moved(guest, &a->walked);
+}
+
+static void walk(struct agent *a, uint64_t now, const struct agent_guest *guest)
+{
+	a->nr_groups = a->platform->groups(a->ctx, a->groups, AGENT_GROUPS);
+	a->walked = *guest;
+	a->walk_due = now + AGENT_WALK_US;
+}
+
+static bool read_figures(struct agent *a, uint64_t now, bool all)
 {
 	struct agent_guest guest;
 
@@ -95,7 +130,8 @@ bool agent_read(struct agent *a, uint64_t now)
 	if (a->platform->guest(a->ctx, &guest) < 0)
 		return false;
 	a->psi_some_us = guest.psi_some_us;
-	a->nr_groups = a->platform->groups(a->ctx, a->groups, AGENT_GROUPS);
+	if (all || !groups_stay(a, now, &guest))
+		walk(a, now, &guest);
 	if (!a->known || now - a->read_at >= RATE_LEAST_US) {
 		a->since_us = a->known ? now - a->read_at : 0;
 		a->before = a->known ? a->guest : guest;
@@ -114,27 +150,24 @@ bool agent_read(struct agent *a, uint64_t now)
 	return true;
 }
 
-static bool differs(uint64_t a, uint64_t b, uint64_t of)
+bool agent_read(struct agent *a, uint64_t now)
 {
-	return (a > b ? a - b : b - a) > of / 128;
+	return read_figures(a, now, true);
 }
 
-/* By more than a part of the guest that anybody would act on; or it reads again. */
-bool agent_moves(struct agent *agent)
+bool agent_look(struct agent *a, uint64_t now)
 {
-	const struct agent_guest *b = &agent->told;
-	struct agent_guest a;
+	return read_figures(a, now, false);
+}
 
-	memset(&a, 0, sizeof(a));
-	if (agent->platform->guest(agent->ctx, &a) < 0)
+bool agent_moves(struct agent *a)
+{
+	struct agent_guest guest;
+
+	memset(&guest, 0, sizeof(guest));
+	if (a->platform->guest(a->ctx, &guest) < 0)
 		return false;
-	return differs(a.free, b->free, a.total) || differs(a.available, b->available, a.total) ||
-	       differs(a.active_file, b->active_file, a.total) ||
-	       differs(a.inactive_file, b->inactive_file, a.total) ||
-	       differs(a.active_anon, b->active_anon, a.total) ||
-	       differs(a.inactive_anon, b->inactive_anon, a.total) ||
-	       a.available < a.total / NEEDS_FRACTION || a.refaults != b->refaults ||
-	       a.total != b->total || a.aging != b->aging;
+	return guest.available < guest.total / NEEDS_FRACTION || moved(&guest, &a->told);
 }
 
 /* What lies in memory and is neither free nor read from a file nor the kernel's to drop. */

@@ -23,6 +23,22 @@ bool linux_join(char *to, const char *folder, const char *name)
 	return length > 0 && length < LINUX_PATH;
 }
 
+int linux_read_at(struct linux_platform *p, int folder, const char *name)
+{
+	int fd = openat(folder, name, O_RDONLY | O_CLOEXEC), r = 0;
+	ssize_t n;
+
+	p->file[0] = '\0';
+	if (fd < 0)
+		return -errno;
+	n = read(fd, p->file, LINUX_FILE);
+	if (n < 0)
+		r = -errno;
+	p->file[n > 0 ? n : 0] = '\0';
+	close(fd);
+	return r;
+}
+
 int linux_read(struct linux_platform *p, const char *folder, const char *name)
 {
 	char path[LINUX_PATH];

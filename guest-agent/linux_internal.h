@@ -11,6 +11,8 @@
 bool linux_join(char *to, const char *folder, const char *name);
 /* Into p->file, terminated. */
 int linux_read(struct linux_platform *p, const char *folder, const char *name);
+/* A group's file, in its open folder: the kernel hands out each at once. */
+int linux_read_at(struct linux_platform *p, int folder, const char *name);
 int linux_write(const char *folder, const char *name, const char *text);
 /* The first line of p->file, terminated. */
 char *linux_line(struct linux_platform *p);

@@ -260,6 +260,7 @@ static const char *run_batch(struct agent *a, const struct choice *c, uint64_t p
 	if (came >= PAGE)
 		a->us_a_page = pages_max(a->request.took_us / (came / PAGE), 1);
 	agent_probed(a, c->group, now, came);
+	a->walk_due = 0;
 	if (!has_groups(a) && (a->platform->can & PROTOCOL_CAN_PRESSURE))
 		a->request.not_before = now + pages_max(a->request.took_us, AGENT_WATCH_US);
 	return refused(r);

@@ -230,7 +230,25 @@ START_TEST(no_sum_of_counters_is_more_than_can_be_told)
 }
 END_TEST
 
-/* A child that is hidden, whose figures cannot be read, or whose path is too long. */
+/* A folder below, so deep that its path is just one that may be opened, and its files' are not. */
+static void deep_group(const char *above, const char *name)
+{
+	char path[700];
+	size_t length = (size_t)snprintf(path, sizeof(path), "%s/%s/", above, name);
+	FILE *f;
+
+	ck_assert_uint_lt(length, LINUX_PATH - 10);
+	memset(path + length, 'y', LINUX_PATH - 5 - length);
+	path[LINUX_PATH - 5] = '\0';
+	ck_assert_int_eq(mkdir(path, 0700), 0);
+	strcat(path, "/memory.stat");
+	f = fopen(path, "w");
+	ck_assert_ptr_nonnull(f);
+	ck_assert_int_ge(fputs("active_file 4096\n", f), 0);
+	ck_assert_int_eq(fclose(f), 0);
+}
+
+/* A child that is hidden, whose figures cannot be read, or whose path or files' are too long. */
 START_TEST(group_with_a_child_that_is_not_looked_at_is_no_leaf)
 {
 	char a[160], path[600], name[241];
@@ -242,11 +260,13 @@ START_TEST(group_with_a_child_that_is_not_looked_at_is_no_leaf)
 	snprintf(a, sizeof(a), "%s/a", cgroup);
 	snprintf(path, sizeof(path), "%s/%s", a, _i == 0 ? ".b" : _i == 1 ? "b" : name);
 	ck_assert_int_eq(mkdir(path, 0700), 0);
-	if (_i == 1)
+	if (_i == 3)
+		deep_group(a, name);
+	else if (_i == 1)
 		strcat(path, "/memory.stat");
 	else if (_i == 2)
 		strcat(strcat(path, "/"), name);
-	if (_i > 0)
+	if (_i == 1 || _i == 2)
 		ck_assert_int_eq(mkdir(path, 0700), 0);
 	start();
 	/* Nor is the root the one group. */
@@ -870,7 +890,7 @@ int main(void)
 	tcase_add_test(tc, group_whose_children_have_no_memory_controller_is_the_leaf);
 	tcase_add_test(tc, counters_of_pages_are_told_in_the_kernels_own_pages);
 	tcase_add_test(tc, no_sum_of_counters_is_more_than_can_be_told);
-	tcase_add_loop_test(tc, group_with_a_child_that_is_not_looked_at_is_no_leaf, 0, 3);
+	tcase_add_loop_test(tc, group_with_a_child_that_is_not_looked_at_is_no_leaf, 0, 4);
 	tcase_add_test(tc, guest_without_groups_is_one_and_without_reclaim_says_so);
 	tcase_add_test(tc, of_more_groups_than_are_looked_at_the_largest_count);
 	tcase_add_loop_test(tc, only_the_leaf_is_written_and_pages_of_one_kind_go, 0, 2);
