@@ -17,7 +17,9 @@
  *
  * The need is shared within a step in proportion to what each may give (its cap), in granules; the
  * rest of the division is carried, signed, with each group, so that over many small needs everyone
- * gives its part within a granule. What the caps of a step cannot cover goes to the next. A step
+ * gives its part within a granule. In step 3, where no excess asks for it, those whose slack is
+ * more than their cap give only what the caps of the others cannot cover: most of what their
+ * balloon would do gains nothing. What the caps of a step cannot cover goes to the next. A step
  * that would visit nobody is not started, and a subtree where nobody is in excess is not entered in
  * the soft steps.
  *
