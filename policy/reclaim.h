@@ -82,8 +82,8 @@ struct reclaim_share {
 	uint64_t pages;	    /* of its usage: what it is to give */
 	uint64_t gain;	    /* of it, what the host is expected to gain */
 	uint64_t cap;	    /* what it could have given in this step */
-	uint64_t step_need; /* what the step was to bring ... */
-	uint64_t step_cap;  /* ... and all that the step could have given */
+	uint64_t step_need; /* what the step, or those who come last in it, had to bring ... */
+	uint64_t step_cap;  /* ... and all that these could have given */
 	uint64_t bound;	    /* below which the step would not take it: soft limit, low, keep */
 	uint64_t slack;	    /* to be inflated before anything is gained: the order within a step */
 };
