@@ -144,7 +144,7 @@ struct memcg {
 struct memcg_visit {
 	struct memcg *memcg;
 	uint64_t capacity;  /* what all below may give in this phase */
-	uint64_t justified; /* of it, what excess at or below this group asks for */
+	uint64_t justified; /* of it, what goes first: excess at or below it asks for it */
 	uint64_t share;	    /* what it is to give */
 	uint64_t part;	    /* of its share, by one division */
 	int64_t due;	    /* of a division: what is owed to it beside its part */

@@ -53,6 +53,7 @@ struct phase {
 	bool doubted;	   /* only what is active by a guest's own word */
 	bool below_low;
 	enum { ANYBODY, WITHOUT_LIMIT, UNDER_LIMIT } who;
+	bool cheap_first;
 	bool swapped; /* the partly swapped, else the fully resident */
 };
 
@@ -60,8 +61,8 @@ static const struct phase phases[] = {
 	{ .step = 1, .soft = true },
 	{ .step = 2, .soft = true, .doubted = true },
 	{ .step = 2, .soft = true, .active = true },
-	{ .step = 3, .who = WITHOUT_LIMIT },
-	{ .step = 3, .who = UNDER_LIMIT },
+	{ .step = 3, .who = WITHOUT_LIMIT, .cheap_first = true },
+	{ .step = 3, .who = UNDER_LIMIT, .cheap_first = true },
 	{ .step = 4, .doubted = true },
 	{ .step = 4, .active = true },
 	{ .step = 4, .active = true, .below_low = true },
@@ -78,7 +79,8 @@ struct walk {
 	bool swapped_seen;	 /* somebody partly swapped was passed over */
 	bool doubted_seen;	 /* of somebody only its own word says what is active */
 	size_t first;		 /* share of the phase */
-	uint64_t need, capacity; /* of the phase, for the reasons */
+	uint64_t need, capacity; /* of the phase, for the reasons ... */
+	uint64_t before;	 /* ... of capacity, what goes before the rest */
 };
 
 /* The first time that this plan comes by: what it keeps with the group starts anew. */
@@ -125,6 +127,20 @@ static uint64_t gain_of(const struct reclaim_vm *vm, uint64_t pages)
 	return pages_gain(pages, vm->resident, vm->usage);
 }
 
+/* Its balloon brings at least as much as it has to inflate before anything comes. */
+static bool cheap(const struct walk *w, const struct memcg_visit *v)
+{
+	return w->phase.swapped || v->capacity >= v->memcg->vm->slack;
+}
+
+/* Of what it may give, what goes first: by its excess, or as it is the cheaper to have. */
+static uint64_t justified(const struct walk *w, const struct memcg_visit *v)
+{
+	if (w->phase.soft)
+		return pages_min(v->capacity, pages_round_down(v->memcg->plan.budget, w->granule));
+	return !w->phase.cheap_first || cheap(w, v) ? v->capacity : 0;
+}
+
 static void gather_vm(struct walk *w, struct memcg_visit *v)
 {
 	const struct memcg *m = v->memcg;
@@ -148,7 +164,7 @@ static void gather_vm(struct walk *w, struct memcg_visit *v)
 	v->capacity = capacity_of(w, m);
 	if (!gain_of(vm, v->capacity)) /* all of it is swapped out: to ask would only harm */
 		v->capacity = 0;
-	v->justified = pages_min(v->capacity, pages_round_down(m->plan.budget, w->granule));
+	v->justified = justified(w, v);
 }
 
 static void add_visit(struct walk *w, struct memcg *m, bool covered)
@@ -172,7 +188,7 @@ static void gather_group(struct walk *w, struct memcg_visit *v)
 	struct memcg *m = v->memcg;
 
 	/* covered: its own or an ancestor's excess asks for pages from anyone below it. */
-	v->justified = pages_round_down(m->plan.budget, w->granule);
+	v->justified = w->phase.soft ? pages_round_down(m->plan.budget, w->granule) : 0;
 	v->covered |= v->justified > 0;
 	v->first = (uint32_t)w->nr;
 	switch (w->phase.soft ? memcg_soft_reclaim_eligible(m, v->covered) : MEMCG_VISIT) {
@@ -250,6 +266,7 @@ static struct reclaim_share *share_of(struct walk *w, const struct memcg_visit *
 	struct memcg *m = v->memcg;
 	struct reclaim_plan *plan = w->plan;
 	struct reclaim_share *s;
+	bool rest = !w->phase.soft && !v->justified;
 
 	if (m->plan.entry >= w->first && m->plan.entry < plan->nr &&
 		plan->shares[m->plan.entry].memcg == m)
@@ -263,8 +280,8 @@ static struct reclaim_share *share_of(struct walk *w, const struct memcg_visit *
 		.doubted = w->phase.doubted,
 		.below_low = w->phase.below_low,
 		.cap = v->capacity,
-		.step_need = w->need,
-		.step_cap = w->capacity,
+		.step_need = rest ? w->need - w->before : w->need,
+		.step_cap = rest ? w->capacity - w->before : w->before,
 		.bound = PAGES_UNLIMITED,
 		.slack = m->vm->slack,
 	};
@@ -289,18 +306,11 @@ static void take(struct walk *w, const struct memcg_visit *v)
 }
 
 /* What of a child one division is about. */
-enum part { JUSTIFIED, REST, ALL };
+enum part { JUSTIFIED, REST };
 
 static uint64_t weight(const struct memcg_visit *v, enum part part)
 {
-	switch (part) {
-	case JUSTIFIED:
-		return v->justified;
-	case REST:
-		return v->capacity - v->justified;
-	default:
-		return v->capacity;
-	}
+	return part == JUSTIFIED ? v->justified : v->capacity - v->justified;
 }
 
 static int64_t carry_of(const struct walk *w, const struct memcg *m)
@@ -444,17 +454,16 @@ static void hand_down(struct walk *w, const struct memcg_visit *v)
 	uint64_t justified = 0;
 
 	m->plan.budget = pages_sub(m->plan.budget, v->share);
-	if (!w->phase.soft) {
-		divide(w, v, ALL, v->share);
-		return;
-	}
 	for (const struct memcg_visit *c = first; c < end; c++)
 		justified += c->justified;
 	if (v->share <= justified) {
 		divide(w, v, JUSTIFIED, v->share);
 		return;
 	}
-	/* all of their own excess, and the rest of this group's from anyone below it */
+	/*
+	 * All of their own excess, and the rest of this group's from anyone below it; or all that
+	 * is cheap to have, and the rest of what is needed from the others.
+	 */
 	for (struct memcg_visit *c = first; c < end; c++)
 		c->share = c->justified;
 	divide(w, v, REST, v->share - justified);
@@ -581,8 +590,10 @@ static void run(struct walk *w, const struct phase *phase, bool swapped)
 	for (unsigned int i = 0; i < rounds && plan->gain < plan->need; i++) {
 		gather(w);
 		most = phase->soft ? w->visits[0].justified : w->visits[0].capacity;
-		if (i == 0)
+		if (i == 0) {
 			w->capacity = most;
+			w->before = w->visits[0].justified;
+		}
 		pages = pages_min(to_ask(w, plan->need - plan->gain), most);
 		if (!pages)
 			break;

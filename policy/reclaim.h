@@ -17,7 +17,9 @@
  *
  * The need is shared within a step in proportion to what each may give (its cap), in granules; the
  * rest of the division is carried, signed, with each group, so that over many small needs everyone
- * gives its part within a granule. What the caps of a step cannot cover goes to the next. A step
+ * gives its part within a granule. In step 3, where no excess asks for it, those whose slack is
+ * more than their cap give only what the caps of the others cannot cover: most of what their
+ * balloon would do gains nothing. What the caps of a step cannot cover goes to the next. A step
  * that would visit nobody is not started, and a subtree where nobody is in excess is not entered in
  * the soft steps.
  *
@@ -80,8 +82,8 @@ struct reclaim_share {
 	uint64_t pages;	    /* of its usage: what it is to give */
 	uint64_t gain;	    /* of it, what the host is expected to gain */
 	uint64_t cap;	    /* what it could have given in this step */
-	uint64_t step_need; /* what the step was to bring ... */
-	uint64_t step_cap;  /* ... and all that the step could have given */
+	uint64_t step_need; /* what the step, or those who come last in it, had to bring ... */
+	uint64_t step_cap;  /* ... and all that these could have given */
 	uint64_t bound;	    /* below which the step would not take it: soft limit, low, keep */
 	uint64_t slack;	    /* to be inflated before anything is gained: the order within a step */
 };

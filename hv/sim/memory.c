@@ -467,6 +467,11 @@ static void read_fresh(struct memory *m, const struct memory_extent *fresh, uint
 	memory_push(m, &rest);
 }
 
+static uint64_t later(uint64_t a, uint64_t b)
+{
+	return a > b ? a : b;
+}
+
 /* Reads [from, to), which does not wrap. */
 static void read_part(struct memory *m, unsigned int region, uint64_t from, uint64_t to)
 {
@@ -476,6 +481,7 @@ static void read_part(struct memory *m, unsigned int region, uint64_t from, uint
 		.need = 1,
 		.offset = from,
 		.bytes = to - from - present(m, region, from, to) };
+	uint64_t first, came;
 	uint16_t i, newer;
 
 	make_room(m, ROOM);
@@ -498,8 +504,11 @@ static void read_part(struct memory *m, unsigned int region, uint64_t from, uint
 		}
 		memory_push(m, &part);
 	}
-	m->refaults += fresh.bytes < r->out ? fresh.bytes : r->out;
-	memory_forget(m, region, fresh.bytes);
+	/* Who reads for the first time misses nothing: there is no shadow of it. */
+	first = r->fresh && to > r->size - r->fresh ? to - later(from, r->size - r->fresh) : 0;
+	r->fresh -= first;
+	came = memory_forget(m, region, fresh.bytes);
+	m->refaults += came > first ? came - first : 0;
 	read_fresh(m, &fresh, to);
 }
 

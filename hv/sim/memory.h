@@ -51,11 +51,11 @@ struct memory_region {
 	enum memory_use use;
 	uint64_t size;		/* of a cyclic file */
 	uint64_t position;	/* where the next read of a cyclic file begins */
-	uint64_t resident, out; /* out: evicted, and missed when they are touched */
-	uint64_t fresh;		/* of out: never read yet, whole files */
-	bool still;		/* nobody touches it: idle, whatever list it is on */
-	double clock;		/* touches of each page so far; reads of a cyclic file */
-	double rate;		/* touches a second that go on by themselves */
+	uint64_t resident, out; /* out: not there, and missed when they are touched */
+	uint64_t fresh; /* of out: never read yet: whole files, or the end of a cyclic one */
+	bool still;	/* nobody touches it: idle, whatever list it is on */
+	double clock;	/* touches of each page so far; reads of a cyclic file */
+	double rate;	/* touches a second that go on by themselves */
 };
 
 struct memory_extent {

@@ -258,8 +258,9 @@ void program_start(struct program *p, struct guest *guest, const struct program_
 		break;
 	case PROGRAM_GZIP:
 		p->region = memory_region_new(m, MEMORY_CYCLIC);
-		m->regions[p->region].size = page_down(params->bytes);
 		p->params.bytes = page_down(params->bytes);
+		m->regions[p->region].size = p->params.bytes;
+		m->regions[p->region].out = m->regions[p->region].fresh = p->params.bytes;
 		break;
 	case PROGRAM_KBUILD:
 		kbuild_start(p, guest);

@@ -47,9 +47,9 @@ struct judge {
 	uint64_t taken[MODEL_NODES];			       /* of VMs, in all phases so far */
 	/* of the phase at hand */
 	uint64_t cap[MODEL_NODES];  /* of a VM, or all below a group */
-	uint64_t just[MODEL_NODES]; /* of it, what excess at or below the node asks for */
+	uint64_t just[MODEL_NODES]; /* of it, what goes first: excess asks for it, or it is cheap */
 	uint64_t gave[MODEL_NODES]; /* what the plan takes there */
-	uint64_t over[MODEL_NODES]; /* what excess asks for still, after that */
+	uint64_t over[MODEL_NODES]; /* what is to go first still, after that */
 	bool exact; /* nobody fell out of the sharing with a rest that would bring nothing */
 };
 
@@ -253,27 +253,30 @@ static void justify(struct judge *j)
 	}
 }
 
-/* Caps of the phase, and what of them may be taken in it. */
+/* Whether the VM has more to inflate than to give, and the phase is one where that counts. */
+static bool dear(const struct judge *j, const struct phase *phase, int v)
+{
+	return phase->step == 3 && !phase->swapped && j->tree->nodes[v].slack > j->cap[v];
+}
+
+/* Caps of the phase, and what of them goes first; in the soft steps no more than that is taken. */
 static void weigh(struct judge *j, const struct phase *phase)
 {
 	memset(j->cap, 0, sizeof(j->cap));
 	memset(j->just, 0, sizeof(j->just));
 	for (int v = 0; v < j->tree->nr; v++) {
-		uint64_t cap;
-
 		if (!j->tree->nodes[v].vm || !below(j, v, j->root))
 			continue;
-		cap = vm_cap(j, phase, v);
-		for (int a = v;; a = j->tree->nodes[a].parent) {
-			j->cap[a] += cap;
-			if (a == j->root)
-				break;
+		j->cap[v] = vm_cap(j, phase, v);
+		j->just[v] = dear(j, phase, v) ? 0 : j->cap[v];
+		for (int a = v; a != j->root;) {
+			a = j->tree->nodes[a].parent;
+			j->cap[a] += j->cap[v];
+			j->just[a] += j->just[v];
 		}
 	}
 	if (phase->step <= 2)
 		justify(j);
-	else
-		memcpy(j->just, j->cap, sizeof(j->just));
 }
 
 static bool of_phase(const struct judge *j, const struct phase *phase, const struct model_share *s)
@@ -312,8 +315,8 @@ static const char *judge_children(
 		behind |= j->gave[c] < j->just[c] && j->over[c] > 0;
 	}
 	if (beyond && behind)
-		return say("step %u: below node %d one gives more than its excess while another "
-			   "has not given all of its",
+		return say("step %u: below node %d one gives more than goes first while another "
+			   "has not given all of that",
 			phase->step, p);
 	for (int c = 0; c < j->tree->nr && j->exact; c++) {
 		bool ok;
@@ -328,7 +331,7 @@ static const char *judge_children(
 				j->cap[c] - j->just[c], rest, slack, j->granule);
 		if (!ok)
 			return say("step %u: node %d gives %" PRIu64 " of %" PRIu64 " (may %" PRIu64
-				   ", excess %" PRIu64 "; all: %" PRIu64 ", excess %" PRIu64
+				   ", first %" PRIu64 "; all: %" PRIu64 ", first %" PRIu64
 				   "): not its share",
 				phase->step, c, j->gave[c], j->gave[p], j->cap[c], j->just[c],
 				just + rest, just);
@@ -370,7 +373,7 @@ static const char *judge_phase(struct judge *j, const struct phase *phase,
 	struct judge after;
 
 	weigh(j, phase);
-	most = j->just[j->root];
+	most = phase->step <= 2 ? j->just[j->root] : j->cap[j->root];
 	memset(j->gave, 0, sizeof(j->gave));
 	for (size_t i = 0; i < plan->nr; i++) {
 		const struct model_share *s = &plan->shares[i];
@@ -396,7 +399,8 @@ static const char *judge_phase(struct judge *j, const struct phase *phase,
 		after.taken[n] += j->gave[n];
 	}
 	weigh(&after, phase);
-	memcpy(j->over, after.just, sizeof(j->over));
+	for (int n = 0; n < j->tree->nr; n++)
+		j->over[n] = phase->step <= 2 ? after.just[n] : less(j->just[n], j->gave[n]);
 	j->exact = true;
 	for (int v = 0; v < j->tree->nr; v++) {
 		if (j->tree->nodes[v].vm && j->gave[v] < j->cap[v] && after.cap[v] == 0)

@@ -466,7 +466,8 @@ START_TEST(guest_that_reads_again_what_it_lost_is_spared_while_others_have_cold_
 	ck_assert_uint_eq(p.nr, 1);
 	world_ticks(&w, 100);
 	ck_assert_int_eq(engine_plan(w.engine, MEMCG_ROOT_ID, MIB(30), &p), 0);
-	ck_assert_uint_eq(p.nr, _i ? 1 : 2);
+	ck_assert_uint_eq(p.shares[0].memcg->id, 2);
+	ck_assert_uint_eq(p.shares[0].step, _i ? 1 : 3);
 	world_close(&w);
 }
 END_TEST

@@ -124,6 +124,26 @@ START_TEST(file_read_again_is_active_and_one_that_does_not_fit_is_never_there)
 }
 END_TEST
 
+START_TEST(what_of_a_file_is_read_for_the_first_time_is_no_refault)
+{
+	struct memory m;
+	unsigned int file;
+
+	memory_init(&m);
+	file = memory_region_new(&m, MEMORY_CYCLIC);
+	m.regions[file].size = m.regions[file].out = m.regions[file].fresh = 100 * MIB;
+	memory_read(&m, file, 60 * MIB);
+	ck_assert_uint_eq(reclaim(&m, 20 * MIB, 0, false), 20 * MIB);
+	memory_read(&m, file, 40 * MIB);
+	ck_assert_uint_eq(m.refaults, 0);
+	ck_assert_uint_eq(m.regions[file].out, 20 * MIB);
+	/* The second time it is missed. */
+	memory_read(&m, file, 30 * MIB);
+	ck_assert_uint_eq(m.refaults, 20 * MIB);
+	ck_assert_uint_eq(m.regions[file].out, 0);
+}
+END_TEST
+
 /* A file of 100 MiB that is active, and of another 20 MiB were evicted and are read again. */
 static void evict_and_read_again(struct memory *m, bool activates)
 {
@@ -322,6 +342,7 @@ int main(void)
 	tcase_add_test(lists, at_priority_0_both_kinds_are_taken_alike);
 	tcase_add_test(lists, dirty_pages_are_written_before_they_go);
 	tcase_add_test(lists, file_read_again_is_active_and_one_that_does_not_fit_is_never_there);
+	tcase_add_test(lists, what_of_a_file_is_read_for_the_first_time_is_no_refault);
 	tcase_add_test(lists, what_refaults_soon_is_active_where_the_kernel_activates_it);
 	tcase_add_test(lists, shadows_of_a_file_that_is_gone_are_gone);
 	tcase_add_test(lists, what_was_read_while_it_was_active_needs_one_read_to_be_so_again);

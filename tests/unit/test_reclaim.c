@@ -620,6 +620,50 @@ START_TEST(within_a_step_those_with_the_least_to_inflate_come_first)
 }
 END_TEST
 
+START_TEST(who_has_more_to_inflate_than_to_give_gives_what_the_others_cannot)
+{
+	struct memcg *far = vm(root, PAGES_UNLIMITED, MIB(300), MIB(100));
+	struct memcg *near = vm(root, PAGES_UNLIMITED, MIB(900), MIB(200));
+	struct memcg *apart = group(root, PAGES_UNLIMITED);
+	struct memcg *other = vm(apart, PAGES_UNLIMITED, MIB(900), MIB(100));
+
+	far->vm->slack = MIB(100) + 1;
+	near->vm->slack = MIB(200);
+	plan_for(MIB(30));
+	ck_assert_uint_eq(gave(far, 3), 0);
+	ck_assert_uint_eq(gave(near, 3), MIB(20));
+	ck_assert_uint_eq(gave(other, 3), MIB(10));
+	plan_for(MIB(310));
+	ck_assert_uint_eq(gave(far, 3), MIB(10));
+	ck_assert_uint_eq(gave(near, 3), MIB(200));
+	ck_assert_uint_eq(gave(other, 3), MIB(100));
+	/* As much as it may give is not more: they share. */
+	far->vm->slack = MIB(100);
+	plan_for(MIB(40));
+	ck_assert_uint_eq(gave(far, 3), MIB(10));
+	/* Before anyone's active memory it gives all. */
+	far->vm->slack = MIB(1000);
+	plan_for(MIB(405));
+	ck_assert_uint_eq(gave(far, 3), MIB(100));
+	ck_assert_uint_gt(gave(near, 4), 0);
+}
+END_TEST
+
+START_TEST(what_is_to_be_inflated_holds_no_excess_and_no_active_memory_back)
+{
+	struct memcg *far = vm(root, MIB(200), MIB(300), MIB(50));
+	struct memcg *near = vm(root, MIB(200), MIB(300), MIB(50));
+
+	far->vm->slack = MIB(1000);
+	plan_for(MIB(40));
+	ck_assert_uint_eq(gave(far, 1), MIB(20));
+	ck_assert_uint_eq(gave(near, 1), MIB(20));
+	plan_for(MIB(240));
+	ck_assert_uint_eq(gave(far, 4), gave(near, 4));
+	ck_assert_uint_gt(gave(far, 4), 0);
+}
+END_TEST
+
 START_TEST(small_needs_over_fifty_vms_are_never_all_zero_and_go_round)
 {
 	/* Field case BR-139: weights 1 to 50, needs of 1 to 23 granules. */
@@ -971,6 +1015,8 @@ int main(void)
 	tcase_add_test(t, two_partly_swapped_vms_bring_the_need_and_no_granule_more);
 	tcase_add_test(t, rounds_of_asking_the_partly_swapped_leave_next_to_nothing_of_the_need);
 	tcase_add_test(t, within_a_step_those_with_the_least_to_inflate_come_first);
+	tcase_add_test(t, who_has_more_to_inflate_than_to_give_gives_what_the_others_cannot);
+	tcase_add_test(t, what_is_to_be_inflated_holds_no_excess_and_no_active_memory_back);
 	tcase_add_test(t, small_needs_over_fifty_vms_are_never_all_zero_and_go_round);
 	tcase_add_test(t, needs_of_one_granule_go_round_those_who_are_alike);
 	tcase_add_test(t, shares_of_more_pages_than_32_bits_hold_are_in_proportion);
