@@ -306,6 +306,48 @@ START_TEST(a_rate_below_a_granule_still_asks_a_granule_now_and_then)
 }
 END_TEST
 
+/* One with a rate whose balloon does not move, and a job for it. */
+static void one_with_a_rate(uint64_t rate, uint64_t pages)
+{
+	world_open(&w, &config, MIB(4000));
+	world_add(&w, 2, MEMCG_ROOT_ID, MIB(400), MIB(400), &none);
+	w.changes[0].attrs.max_rate = rate;
+	world_vm(&w, 2)->speed = 0;
+	world_ticks(&w, 40);
+	world_reclaim(&w, 7, 2, pages);
+	world_tick(&w);
+	ck_assert_uint_eq(world_vm(&w, 2)->commands, 1);
+}
+
+START_TEST(who_is_asked_at_a_rate_has_the_time_that_it_takes_at_that_rate)
+{
+	one_with_a_rate(MIB(2), MIB(2)); /* a second, and 5 s more */
+	world_ticks(&w, 59);
+	ck_assert_uint_eq(world_count(&w, ENGINE_EVENT_ASK_FAILED), 0);
+	world_tick(&w);
+	ck_assert_uint_eq(world_count(&w, ENGINE_EVENT_ASK_FAILED), 1);
+}
+END_TEST
+
+START_TEST(the_next_tick_is_when_a_rate_leaves_a_granule_and_no_sooner)
+{
+	uint64_t told;
+
+	one_with_a_rate(300, MIB(4)); /* a granule are 256: 44 are left */
+	told = w.now;
+	world_tick(&w); /* and 30 */
+	ck_assert_uint_eq(world_vm(&w, 2)->commands, 1);
+	ck_assert_uint_eq(w.out.next, w.now + 606667);
+	w.tick_us = w.out.next - w.now;
+	world_tick(&w);
+	ck_assert_uint_eq(world_vm(&w, 2)->commands, 2);
+	ck_assert_uint_eq(w.now, told + 706667);
+	world_close(&w);
+	one_with_a_rate(MIB(1), MIB(4)); /* a granule at once: nothing is waited for */
+	ck_assert_uint_gt(w.out.next, w.now + 1);
+}
+END_TEST
+
 START_TEST(a_rate_that_is_absurd_is_refused)
 {
 	struct engine_vm_attrs attrs;
@@ -436,6 +478,8 @@ int main(void)
 	tcase_add_test(t, no_guest_is_asked_faster_than_its_rate);
 	tcase_add_test(t, all_guests_together_are_asked_no_faster_than_the_hosts_rate);
 	tcase_add_test(t, a_rate_below_a_granule_still_asks_a_granule_now_and_then);
+	tcase_add_test(t, who_is_asked_at_a_rate_has_the_time_that_it_takes_at_that_rate);
+	tcase_add_test(t, the_next_tick_is_when_a_rate_leaves_a_granule_and_no_sooner);
 	tcase_add_test(t, a_rate_that_is_absurd_is_refused);
 	tcase_add_test(t, BR_82_free_below_what_was_promised_is_a_need_and_no_gift);
 	tcase_add_test(t, an_ask_is_not_done_by_figures_of_before_it);

@@ -149,6 +149,19 @@ START_TEST(it_is_asked_inside_again_after_a_hold_time_that_doubles)
 }
 END_TEST
 
+START_TEST(it_is_asked_inside_again_with_the_tick_at_which_the_hold_time_is_over)
+{
+	asked_and_idle();
+	world_vm(&w, 2)->speed = 0;
+	result(2, -EIO);
+	w.pool.size = MIB(2000);
+	world_ticks(&w, 100);
+	world_reclaim(&w, 7, 2, MIB(4));
+	world_tick(&w); /* 10 s after that one */
+	ck_assert(world_action(&w, 2)->reason.inside);
+}
+END_TEST
+
 START_TEST(connection_that_is_lost_is_nobodys_failure)
 {
 	asked_and_idle();
@@ -380,6 +393,7 @@ int main(void)
 	tcase_add_test(tc, what_its_agent_does_not_free_in_time_its_balloon_takes);
 	tcase_add_test(tc, agent_that_fails_costs_no_time_and_the_guest_is_not_held);
 	tcase_add_test(tc, it_is_asked_inside_again_after_a_hold_time_that_doubles);
+	tcase_add_test(tc, it_is_asked_inside_again_with_the_tick_at_which_the_hold_time_is_over);
 	tcase_add_test(tc, connection_that_is_lost_is_nobodys_failure);
 	tcase_add_test(tc, need_that_is_over_ends_what_was_asked_inside);
 	tcase_add_test(tc, guest_that_needs_more_of_it_meanwhile_is_asked_for_less);

@@ -325,6 +325,81 @@ START_TEST(a_page_that_is_lost_in_rounding_is_no_reason_to_ask_anybody_else)
 }
 END_TEST
 
+/* 2 may give 50 MiB; 5 has no balloon. They are 50 MiB over the max of their group. */
+static void over_its_max(uint64_t pool)
+{
+	struct memcg_knobs max = none, min = none;
+
+	world_open_pool(&w, pool);
+	max.max = MIB(350);
+	min.min = MIB(150);
+	world_group(&w, 9, MEMCG_ROOT_ID, &none);
+	world_group(&w, 10, 9, &max);
+	world_add(&w, 2, 10, MIB(400), MIB(200), &min);
+	world_add(&w, 5, 10, MIB(400), MIB(200), &none);
+	world_state(&w, 5, ENGINE_VM_NO_DEVICE);
+	world_vm(&w, 2)->speed = 0;
+}
+
+START_TEST(what_a_group_needs_no_more_ends_where_others_give_all_that_the_pool_lacks)
+{
+	over_its_max(MIB(2000));
+	world_add(&w, 3, MEMCG_ROOT_ID, MIB(900), MIB(800), &none);
+	world_add(&w, 4, MEMCG_ROOT_ID, MIB(900), MIB(740), &none);
+	world_state(&w, 4, ENGINE_VM_NO_DEVICE);
+	world_vm(&w, 3)->speed = 0;
+	world_reclaim(&w, 7, 3, MIB(50));
+	world_tick(&w); /* free 60: the pool lacks 100, and counts on the group and the job */
+	ck_assert_uint_eq(world_view(&w, 2).owed, MIB(50));
+	ck_assert_uint_eq(world_view(&w, 3).owed, MIB(50));
+	world_vm(&w, 5)->resident -= MIB(50);
+	world_tick(&w); /* the group is at its max, and the pool lacks what the job brings */
+	ck_assert_uint_eq(world_view(&w, 2).owed, 0);
+	ck_assert_uint_eq(world_view(&w, 3).owed, MIB(50));
+	ck_assert_int_eq(world_action(&w, 2)->reason.type, ENGINE_CANCEL);
+	ck_assert_uint_eq(world_action(&w, 2)->reason.root, 10);
+}
+END_TEST
+
+START_TEST(what_a_group_needs_no_more_goes_on_for_the_group_above_it)
+{
+	struct memcg_knobs max = none;
+
+	over_its_max(MIB(4000));
+	world_add(&w, 6, 9, MIB(400), MIB(50), &none);
+	world_state(&w, 6, ENGINE_VM_NO_DEVICE);
+	max.max = MIB(550);
+	world_knobs(&w, 9, &max);
+	world_tick(&w);
+	ck_assert_uint_eq(world_view(&w, 2).owed, MIB(50));
+	world_vm(&w, 5)->resident -= MIB(50);
+	world_vm(&w, 6)->resident += MIB(200); /* what one has less, and 50 over the max above */
+	world_tick(&w);
+	ck_assert_uint_eq(world_view(&w, 2).owed, MIB(50));
+	ck_assert_ptr_null(world_action(&w, 2));
+}
+END_TEST
+
+START_TEST(a_job_takes_back_of_its_own_asks_what_brings_more_than_was_thought)
+{
+	world_open_pool(&w, MIB(4000));
+	for (uint64_t id = 2; id <= 3; id++) {
+		world_add(&w, id, MEMCG_ROOT_ID, MIB(400), MIB(300), &none);
+		world_vm(&w, id)->speed = 0;
+		world_reclaim(&w, id, id, id == 2 ? MIB(45) : MIB(90));
+	}
+	world_vm(&w, 2)->resident = world_vm(&w, 2)->swapped = MIB(150);
+	world_tick(&w);
+	ck_assert_uint_eq(world_view(&w, 2).owed, MIB(90)); /* half of it is the host's */
+	ck_assert_uint_eq(world_view(&w, 3).owed, MIB(90));
+	world_vm(&w, 2)->resident = MIB(300);
+	world_vm(&w, 2)->swapped = 0;
+	world_tick(&w);
+	ck_assert_uint_eq(world_view(&w, 2).owed, MIB(45));
+	ck_assert_uint_eq(world_view(&w, 3).owed, MIB(90));
+}
+END_TEST
+
 int main(void)
 {
 	const TTest *const tests[] = {
@@ -340,6 +415,9 @@ int main(void)
 		what_came_stays_given_when_its_job_ends_before_actual_shows_it,
 		who_lets_go_of_an_excess_does_so_before_another_turns_to_everybody,
 		a_page_that_is_lost_in_rounding_is_no_reason_to_ask_anybody_else,
+		what_a_group_needs_no_more_ends_where_others_give_all_that_the_pool_lacks,
+		what_a_group_needs_no_more_goes_on_for_the_group_above_it,
+		a_job_takes_back_of_its_own_asks_what_brings_more_than_was_thought,
 	};
 	Suite *s = suite_create("engine_jobs");
 	TCase *t = tcase_create("engine jobs");

@@ -423,6 +423,25 @@ START_TEST(group_that_stays_short_is_planned_anew_when_something_changes_or_afte
 	in.now = w.now + 1;
 	ck_assert_int_eq(engine_tick(w.engine, &in, &out), 0);
 	ck_assert_uint_eq(out.next, w.now + config.hold_us); /* of the last one that was planned */
+	in.now = out.next; /* the hold time is over with this tick */
+	ck_assert_int_eq(engine_tick(w.engine, &in, &out), 0);
+	ck_assert_uint_eq(out.next, in.now + config.hold_us);
+}
+END_TEST
+
+START_TEST(of_two_that_the_hosts_rate_holds_up_the_first_step_is_first)
+{
+	struct memcg_knobs limit = soft(MIB(180));
+
+	config.max_rate = MIB(4);
+	world_open(&w, &config, MIB(4000));
+	world_add(&w, 4, MEMCG_ROOT_ID, MIB(200), MIB(200), &none);
+	world_add(&w, 2, MEMCG_ROOT_ID, MIB(400), MIB(200), &limit);
+	world_reclaim(&w, 7, MEMCG_ROOT_ID, MIB(40));
+	world_tick(&w);
+	ck_assert_uint_eq(world_view(&w, 4).waiting, MIB(20));
+	ck_assert_uint_eq(world_vm(&w, 4)->commands, 0);
+	ck_assert_uint_eq(world_vm(&w, 2)->commands, 1);
 }
 END_TEST
 
@@ -445,6 +464,7 @@ int main(void)
 	tcase_add_test(t, more_that_is_asked_of_a_slow_balloon_takes_none_of_its_time);
 	tcase_add_test(t,
 		what_the_hosts_rate_leaves_is_for_the_first_steps_first_and_the_least_to_inflate);
+	tcase_add_test(t, of_two_that_the_hosts_rate_holds_up_the_first_step_is_first);
 	tcase_add_test(t,
 		group_that_stays_short_is_planned_anew_when_something_changes_or_after_a_hold_time);
 	tcase_add_test(t, group_that_goes_is_short_no_more);

@@ -471,6 +471,18 @@ START_TEST(a_share_beyond_its_own_excess_is_not_bound_by_its_soft_limit)
 }
 END_TEST
 
+START_TEST(of_an_excess_of_a_partition_a_part_of_a_granule_is_nothing)
+{
+	struct memcg *g = group(root, MIB(90) + 1);
+	struct memcg *a = vm(g, PAGES_UNLIMITED, MIB(100), MIB(100));
+	struct memcg *b = vm(root, PAGES_UNLIMITED, MIB(100), MIB(100));
+
+	plan_for(MIB(20));
+	ck_assert_uint_eq(gave(a, 1), MIB(9));
+	ck_assert_uint_eq(gave(b, 3), MIB(11));
+}
+END_TEST
+
 /* ---- the cost ---- */
 
 START_TEST(a_step_that_would_visit_nobody_is_not_started)
@@ -489,6 +501,19 @@ START_TEST(a_step_that_would_visit_nobody_is_not_started)
 	plan_for(MIB(5)); /* the root and the one in excess */
 	ck_assert_uint_eq(gave(flat, 1), MIB(5));
 	ck_assert_uint_eq(plan.visited, 2);
+}
+END_TEST
+
+START_TEST(steps_of_what_guests_alone_say_is_active_are_not_started_where_no_guest_says_so)
+{
+	struct memcg *a = vm(root, PAGES_UNLIMITED, MIB(10), 0);
+
+	vm(root, PAGES_UNLIMITED, MIB(10), 0);
+	plan_for(MIB(30)); /* the root and both: two times in step 3, two times in step 4 */
+	ck_assert_uint_eq(plan.visited, 12);
+	a->vm->doubted = 1;
+	plan_for(MIB(30));
+	ck_assert_uint_eq(plan.visited, 15);
 }
 END_TEST
 
@@ -594,6 +619,36 @@ START_TEST(rounds_of_asking_the_partly_swapped_leave_next_to_nothing_of_the_need
 	reclaim(root, MIB(2560), 1, false, &plan);
 	ck_assert_uint_eq(plan.gain, MIB(2560));
 	ck_assert_uint_le(gave(best, 4) + gave(large, 4), 64); /* of 655360 pages */
+}
+END_TEST
+
+START_TEST(what_a_round_owes_to_the_partly_swapped_they_get_in_the_next)
+{
+	struct memcg *a = vm(root, PAGES_UNLIMITED, 3, 3);
+	struct memcg *b = vm(root, PAGES_UNLIMITED, 4, 4);
+
+	a->vm->resident = 2;
+	b->vm->resident = 3;
+	plan = (struct reclaim_plan){ .shares = shares, .nr_max = VMS * RECLAIM_SHARES };
+	reclaim(root, 2, 1, false, &plan); /* of four pages 1.7 and 2.3, in two rounds */
+	ck_assert_uint_eq(gave(a, 3), 2);
+	ck_assert_uint_eq(gave(b, 3), 2);
+	ck_assert_uint_eq(plan.gain, 2);
+}
+END_TEST
+
+START_TEST(a_round_of_asking_the_partly_swapped_asks_for_no_granule_that_the_next_need_not)
+{
+	struct memcg *a = vm(root, PAGES_UNLIMITED, 8, 8);
+	struct memcg *b = vm(root, PAGES_UNLIMITED, 24, 24);
+
+	a->vm->resident = 1;
+	b->vm->resident = 13;
+	plan = (struct reclaim_plan){ .shares = shares, .nr_max = VMS * RECLAIM_SHARES };
+	reclaim(root, 12, 4, false, &plan);
+	ck_assert_uint_eq(gave(a, 3), 4); /* half a page of its: none */
+	ck_assert_uint_eq(gave(b, 3), 24);
+	ck_assert_uint_eq(plan.gain, 13);
 }
 END_TEST
 
@@ -947,6 +1002,37 @@ START_TEST(a_granule_goes_to_who_is_owed_a_part_of_it_before_who_is_owed_nothing
 }
 END_TEST
 
+START_TEST(who_gives_all_it_may_is_passed_over_though_it_is_owed_more)
+{
+	struct memcg *a = vm(root, PAGES_UNLIMITED, MIB(1), MIB(1));
+	struct memcg *b = vm(root, PAGES_UNLIMITED, MIB(10), MIB(10));
+	struct memcg *c = vm(root, PAGES_UNLIMITED, MIB(10), MIB(10));
+
+	/* Of 4: 0.2 and 1 from before, and of the others 1.9 less 0.45 each: a granule is left. */
+	root->position = a->id;
+	a->carry[2] = (int64_t)MIB(1) * MEMCG_CARRY_PAGE;
+	b->carry[2] = c->carry[2] = -(int64_t)(MIB(45) / 100) * MEMCG_CARRY_PAGE;
+	plan_for(MIB(4));
+	ck_assert_uint_eq(gave_all(a), MIB(1));
+	ck_assert_uint_eq(gave_all(b) + gave_all(c), MIB(3));
+}
+END_TEST
+
+START_TEST(going_round_begins_with_the_first_where_who_stands_there_gives_nothing)
+{
+	struct memcg *m[3];
+
+	for (size_t i = 0; i < 3; i++)
+		m[i] = vm(root, PAGES_UNLIMITED, MIB(100), MIB(100));
+	m[0]->vm->hold = RECLAIM_HOLD_STATE; /* the last of the row */
+	root->position = m[0]->id;
+	m[1]->carry[2] = m[2]->carry[2] = -(int64_t)(MIB(1) / 2) * MEMCG_CARRY_PAGE;
+	plan_for(MIB(3)); /* 1 each, and nobody is owed the third */
+	ck_assert_uint_eq(gave_all(m[1]), MIB(1));
+	ck_assert_uint_eq(gave_all(m[2]), MIB(2));
+}
+END_TEST
+
 START_TEST(a_granule_of_one_page_shares_to_the_page)
 {
 	struct memcg *a = vm(root, PAGES_UNLIMITED, 300, 300);
@@ -972,6 +1058,25 @@ START_TEST(two_shares_are_in_order_of_what_is_to_be_inflated)
 	b->vm->slack = 1;
 	plan_for(MIB(20));
 	ck_assert_ptr_eq(plan.shares[0].memcg, a);
+}
+END_TEST
+
+START_TEST(of_shares_alike_who_came_last_is_asked_first)
+{
+	struct memcg *m[4];
+
+	for (size_t i = 0; i < 4; i++)
+		m[i] = vm(root, PAGES_UNLIMITED, MIB(10), MIB(10));
+	plan_for(MIB(40));
+	for (size_t i = 0; i < 4; i++)
+		ck_assert_ptr_eq(plan.shares[i].memcg, m[3 - i]);
+	m[3]->vm->hold = RECLAIM_HOLD_STATE;
+	m[0]->vm->slack = m[1]->vm->slack = 1;
+	m[2]->vm->slack = 2; /* behind the others, which stay as they were */
+	plan_for(MIB(30));
+	ck_assert_ptr_eq(plan.shares[0].memcg, m[1]);
+	ck_assert_ptr_eq(plan.shares[1].memcg, m[0]);
+	ck_assert_ptr_eq(plan.shares[2].memcg, m[2]);
 }
 END_TEST
 
@@ -1005,7 +1110,10 @@ int main(void)
 	tcase_add_test(t, a_budget_used_up_by_the_cold_is_not_used_again_by_the_active);
 	tcase_add_test(t, an_excess_above_the_root_of_the_reclaim_does_not_count);
 	tcase_add_test(t, a_share_beyond_its_own_excess_is_not_bound_by_its_soft_limit);
+	tcase_add_test(t, of_an_excess_of_a_partition_a_part_of_a_granule_is_nothing);
 	tcase_add_test(t, a_step_that_would_visit_nobody_is_not_started);
+	tcase_add_test(
+		t, steps_of_what_guests_alone_say_is_active_are_not_started_where_no_guest_says_so);
 	tcase_add_test(t, subtrees_where_nobody_is_in_excess_are_not_entered);
 	tcase_add_test(t, a_flat_tree_needs_no_groups);
 	tcase_add_test(t, a_vm_that_is_offline_gives_nothing);
@@ -1014,6 +1122,9 @@ int main(void)
 		t, partly_swapped_vms_give_last_in_a_step_and_are_asked_for_more_than_is_gained);
 	tcase_add_test(t, two_partly_swapped_vms_bring_the_need_and_no_granule_more);
 	tcase_add_test(t, rounds_of_asking_the_partly_swapped_leave_next_to_nothing_of_the_need);
+	tcase_add_test(t, what_a_round_owes_to_the_partly_swapped_they_get_in_the_next);
+	tcase_add_test(
+		t, a_round_of_asking_the_partly_swapped_asks_for_no_granule_that_the_next_need_not);
 	tcase_add_test(t, within_a_step_those_with_the_least_to_inflate_come_first);
 	tcase_add_test(t, who_has_more_to_inflate_than_to_give_gives_what_the_others_cannot);
 	tcase_add_test(t, what_is_to_be_inflated_holds_no_excess_and_no_active_memory_back);
@@ -1031,8 +1142,11 @@ int main(void)
 	tcase_add_test(t, equals_of_a_flat_tree_give_equally);
 	tcase_add_test(t, equals_in_excess_of_a_flat_tree_give_equally);
 	tcase_add_test(t, a_granule_goes_to_who_is_owed_a_part_of_it_before_who_is_owed_nothing);
+	tcase_add_test(t, who_gives_all_it_may_is_passed_over_though_it_is_owed_more);
+	tcase_add_test(t, going_round_begins_with_the_first_where_who_stands_there_gives_nothing);
 	tcase_add_test(t, a_granule_of_one_page_shares_to_the_page);
 	tcase_add_test(t, two_shares_are_in_order_of_what_is_to_be_inflated);
+	tcase_add_test(t, of_shares_alike_who_came_last_is_asked_first);
 	suite_add_tcase(s, t);
 	return suite_run(s);
 }
