@@ -64,7 +64,7 @@ bench_end() {
 		{
 			said = ""
 			if ($4 != "") {
-				counts = smoke != "yes" || $3 ~ /^(instructions|accesses|groups|MiB|share)$/
+				counts = smoke != "yes" || $3 ~ /^(instructions|accesses|reads|groups|KiB|MiB|share)$/
 				missed = !reaches($4, $5, $6 == "" ? $2 : $6)
 				failed += missed && counts
 				op = $4

@@ -118,7 +118,7 @@ suite_count() {
 # the lab for themselves.
 suite_benches() {
 	local name said
-	for name in walk charge pager documents simulator; do
+	for name in walk charge pager agent documents simulator; do
 		if said=$(bash -euo pipefail "$ROOT/tests/bench/$name.sh" --smoke) &&
 			grep -qE "^$name\.[^ ]+ [0-9.]+ [a-z/]+" <<<"$said"; then
 			result PASS "bench $name"
