@@ -20,8 +20,12 @@ apart='
 work=$1 bench=$2 seconds=$3 tree=$1/tree moving=$1/tree/moving
 agent=${bench%/*}/ballast-agent
 cgroup=$(awk "\$3 == \"cgroup2\" { print \$2; exit }" /proc/self/mounts)
-[ -n "$cgroup" ] || exit 77
 mount -t tmpfs none "$tree" || exit 77
+if [ -z "$cgroup" ]; then
+	cgroup=$1/cgroup
+	mkdir "$cgroup"
+	mount -t cgroup2 none "$cgroup" || exit 77
+fi
 mount -t tmpfs none /sys/kernel
 mount -t tmpfs none /run
 "$bench" tree "$tree" 150
