@@ -274,7 +274,6 @@ int engine_plan(
 
 struct engine_view {
 	uint64_t id, parent;
-	bool is_vm;
 	struct memcg_knobs knobs;
 	uint64_t usage;	     /* seen */
 	uint64_t excess;     /* own, pages */

@@ -23,7 +23,6 @@ int engine_plan(struct engine *e, uint64_t root, uint64_t pages, struct reclaim_
 
 static void view_vm(const struct engine *e, const struct vm *vm, struct engine_view *view)
 {
-	view->is_vm = true;
 	view->state = vm->state;
 	view->hold = vm->reclaim.hold;
 	if (vm->state == ENGINE_VM_RUNNING && vm->contended_until > e->now)

@@ -2,8 +2,9 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
 # tests/mutate.sh [--minutes N] [FILE...]: changes one bound of policy/ at a time and looks whether
 # a test notices. A bound: a comparison, min and max, a granule or 1 added or taken, a divisor, a
-# named constant. With a header all that includes it is compiled anew. Prints the changes that no test noticed and that tests/mutate.equivalent does not
-# explain; exit status 1 where there are any. With --minutes: in random order, as far as it gets.
+# named constant. With a header all that includes it is compiled anew. Prints the changes that no
+# test noticed and that tests/mutate.equivalent does not explain; exit status 1 where there are any,
+# or where that explains what is gone. With --minutes: in random order, as far as it gets.
 # A change is tried with the tests that have its object inside, the quickest first, until one fails:
 # about half a second of a processor where one of the quick ones does, and some twenty where none.
 set -euo pipefail
@@ -244,6 +245,17 @@ known() {
 		END { exit !found }' tests/mutate.equivalent
 }
 
+# stale: what tests/mutate.equivalent explains and its file does not have any more.
+stale() {
+	local file='' line
+	while IFS= read -r line; do
+		case $line in
+		policy/*) file=$line ;;
+		'- '*) trim "$(<"$file")" | grep -Fx -e "${line#- }" >/dev/null || echo "$file: ${line#- }" ;;
+		esac
+	done <tests/mutate.equivalent
+}
+
 # changed WORKER FILE: compiles what the change concerns; status 1: the compiler refuses it.
 changed() {
 	local name
@@ -298,6 +310,12 @@ worker() {
 	done <"$work/mutants"
 }
 
+stale >"$work/stale"
+if [ -s "$work/stale" ]; then
+	echo "tests/mutate.equivalent explains what is not there any more:"
+	cat "$work/stale"
+	exit 1
+fi >&2
 prepare
 measure || exit 2
 for file in "${files[@]}"; do (cd "$work" && mutants "$file"); done >"$work/mutants"

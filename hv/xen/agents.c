@@ -68,8 +68,9 @@ static void tell(struct hv *hv, struct xen_agent *agent)
 	pthread_mutex_lock(&hv->lock);
 	if (hv->connected)
 		hv_agent_tell(&hv->queue, &agent->channel, &agent->uuid);
+	else
+		agent->channel.changed = false;
 	pthread_mutex_unlock(&hv->lock);
-	agent->channel.changed = false;
 }
 
 static void answer(struct hv *hv, struct xen_agent *agent, uint64_t now)

@@ -184,7 +184,6 @@ int engine_view(const struct engine *engine, uint64_t id, struct engine_view *re
 	*ret_view = (struct engine_view){
 		.id = id,
 		.parent = item->parent,
-		.is_vm = item->is_vm,
 		.state = item->state,
 		.excess = item->is_vm ? fake.excess : 0,
 		.set = { .floor = item->is_vm ? fake.floor : 0 },

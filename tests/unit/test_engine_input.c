@@ -688,7 +688,6 @@ START_TEST(plans_and_views_of_what_is_not_there_say_so)
 	world_tick(&w);
 	ck_assert_int_eq(engine_view(w.engine, 99, &view), -ENOENT);
 	ck_assert_int_eq(engine_view(w.engine, 10, &view), 0);
-	ck_assert(!view.is_vm);
 	ck_assert_uint_eq(view.parent, MEMCG_ROOT_ID);
 	ck_assert_uint_eq(world_view(&w, MEMCG_ROOT_ID).parent, 0);
 	ck_assert_uint_eq(engine_reasons(w.engine, 99, NULL, 3), 0);

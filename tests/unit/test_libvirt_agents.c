@@ -342,7 +342,7 @@ END_TEST
 
 int main(void)
 {
-	Suite *suite = suite_create("agents");
+	Suite *suite = suite_create("libvirt-agents");
 	TCase *tc = tcase_create("agents");
 
 	scratch_begin();

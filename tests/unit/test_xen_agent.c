@@ -13,6 +13,7 @@
 #include <string.h>
 
 #include "common/protocol.h"
+#include "hv/xen/backend.h"
 #include "hv/xen/store.h"
 #include "tests/unit/fake_xen.h"
 #include "tests/unit/suite.h"
@@ -206,6 +207,46 @@ START_TEST(agent_is_greeted_and_what_it_reports_is_told)
 	ck_assert_uint_eq(agent.known & HV_AGENT_LISTS, HV_AGENT_LISTS);
 	ck_assert_uint_eq(agent.lists.inactive_file, 100 * MIB);
 	ck_assert_uint_eq(agent.faults, 0);
+}
+END_TEST
+
+/* Events that nobody takes, until there is room for no more. */
+static void fill_queue(struct hv_queue *queue)
+{
+	bool full = false;
+
+	for (uint64_t i = 1; !full; i++) {
+		struct hv_event event = { .type = HV_EVENT_CHANGED };
+
+		memcpy(event.uuid.bytes, &i, sizeof(i));
+		hv_queue_tell(queue, &event);
+		pthread_mutex_lock(&queue->lock);
+		full = queue->nr_spontaneous == HV_QUEUE_MAX;
+		pthread_mutex_unlock(&queue->lock);
+	}
+}
+
+static bool has_lost(struct hv_queue *queue)
+{
+	bool lost;
+
+	pthread_mutex_lock(&queue->lock);
+	lost = queue->lost;
+	pthread_mutex_unlock(&queue->lock);
+	return lost;
+}
+
+/* Agents are in no listing, which is what follows on lost events. */
+START_TEST(report_that_there_was_no_room_for_is_told_once_there_is)
+{
+	open_host(0);
+	meet(web);
+	fill_queue(&host->queue);
+	report(web, 42 * MIB);
+	for (int i = 0; i < PATIENCE_MS && !has_lost(&host->queue); i++)
+		nap(1);
+	ck_assert(has_lost(&host->queue));
+	ck_assert_uint_eq(until_agent(web, has_report).free, 42 * MIB);
 }
 END_TEST
 
@@ -510,6 +551,7 @@ int main(void)
 	tcase_add_checked_fixture(good, setup, teardown);
 	tcase_set_timeout(good, 120);
 	tcase_add_test(good, agent_is_greeted_and_what_it_reports_is_told);
+	tcase_add_test(good, report_that_there_was_no_room_for_is_told_once_there_is);
 	tcase_add_test(good, guest_may_write_its_own_keys_and_nothing_of_the_host_s_or_another_s);
 	tcase_add_test(good, request_is_answered_with_what_came);
 	tcase_add_test(good, agent_that_fell_silent_is_greeted_anew);

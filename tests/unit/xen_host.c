@@ -11,7 +11,7 @@
 #include "hv/xen/xen.h"
 #include "tests/unit/fake_xen.h"
 
-static struct hv *hv;
+struct hv *host;
 static uint64_t token;
 
 void nap(long ms)
@@ -24,7 +24,7 @@ static void open_with(const struct xen_calls *calls, uint64_t dom0_min)
 	struct hv_params params = { .uri = HV_XEN_URI, .dom0_min = dom0_min };
 	struct hv_event event;
 
-	ck_assert_int_eq(hv_xen_open_with(calls, &params, &hv), 0);
+	ck_assert_int_eq(hv_xen_open_with(calls, &params, &host), 0);
 	event = wait_for(HV_EVENT_UP, 0);
 	hv_event_clear(&event);
 }
@@ -45,8 +45,8 @@ void open_host_impatient(uint64_t silent_us)
 
 void close_host(void)
 {
-	hv_xen.close(hv);
-	hv = NULL;
+	hv_xen.close(host);
+	host = NULL;
 	for (int i = 0; i < PATIENCE_MS && hv_xen_nr_alive() > 0; i++)
 		nap(1);
 	ck_assert_uint_eq(hv_xen_nr_alive(), 0);
@@ -55,11 +55,11 @@ void close_host(void)
 
 struct hv_event wait_for(enum hv_event_type type, uint64_t wanted)
 {
-	struct pollfd fd = { .fd = hv_xen.fd(hv), .events = POLLIN };
+	struct pollfd fd = { .fd = hv_xen.fd(host), .events = POLLIN };
 	struct hv_event event;
 
 	for (;;) {
-		while (hv_xen.next(hv, &event) == 0)
+		while (hv_xen.next(host, &event) == 0)
 			ck_assert_int_gt(poll(&fd, 1, PATIENCE_MS), 0);
 		if (event.type == type && (wanted == 0 || event.token == wanted))
 			return event;
@@ -70,7 +70,7 @@ struct hv_event wait_for(enum hv_event_type type, uint64_t wanted)
 uint64_t submit(struct hv_call call)
 {
 	call.token = ++token;
-	ck_assert_int_eq(hv_xen.submit(hv, &call), 0);
+	ck_assert_int_eq(hv_xen.submit(host, &call), 0);
 	return token;
 }
 

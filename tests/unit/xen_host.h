@@ -9,6 +9,8 @@
 /* Only a test that fails waits so long. */
 #define PATIENCE_MS 20000
 
+extern struct hv *host; /* NULL: not open */
+
 void nap(long ms);
 /* Until it is connected. */
 void open_host(uint64_t dom0_min);
