@@ -6,6 +6,9 @@
 #   plain     what is run, -O2            coverage  for the figures of policy/
 #   address   address and undefined       thread    thread sanitizer
 
+# Half of the longest tests wait most of their time.
+TEST_JOBS=$(($(nproc) * 2))
+
 build_cflags() {
 	case $1 in
 	plain) echo "-O2 -g" ;;
@@ -85,7 +88,7 @@ build_check() {
 	contract) tests='$(CONTRACT_TESTS)' ;;
 	scenarios) tests='$(SCENARIO_TESTS)' ;;
 	esac
-	build_environment "$name" make -s -C "$dir" -j "$(nproc)" check TESTS="$tests" || status=$?
+	build_environment "$name" make -s -C "$dir" -j "$TEST_JOBS" check TESTS="$tests" || status=$?
 	for test in $(build_list "$name" "$tests"); do
 		test=${test%.sh}
 		build_results "$name" "$test" "$dir/$test.trs"
