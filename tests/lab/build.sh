@@ -81,9 +81,9 @@ build_check() {
 	local name=$1 kind=$2 dir=$ROOT/build/$1 tests='' test status=0
 	case $kind in
 	unit)
-		tests='$(UNIT_TESTS) $(UNIT_SHELL)'
+		tests='$(UNIT_SHELL) $(UNIT_TESTS)'
 		# That one reads sources: they are the same in every build.
-		[ "$name" = plain ] || tests='$(UNIT_TESTS) $(filter-out tests/deps.sh,$(UNIT_SHELL))'
+		[ "$name" = plain ] || tests='$(filter-out tests/deps.sh,$(UNIT_SHELL)) $(UNIT_TESTS)'
 		;;
 	contract) tests='$(CONTRACT_TESTS)' ;;
 	scenarios) tests='$(SCENARIO_TESTS)' ;;
