@@ -6,6 +6,9 @@
 #   plain     what is run, -O2            coverage  for the figures of policy/
 #   address   address and undefined       thread    thread sanitizer
 
+# Half of the longest tests wait most of their time.
+TEST_JOBS=$(($(nproc) * 2))
+
 build_cflags() {
 	case $1 in
 	plain) echo "-O2 -g" ;;
@@ -78,14 +81,14 @@ build_check() {
 	local name=$1 kind=$2 dir=$ROOT/build/$1 tests='' test status=0
 	case $kind in
 	unit)
-		tests='$(UNIT_TESTS) $(UNIT_SHELL)'
+		tests='$(UNIT_SHELL) $(UNIT_TESTS)'
 		# That one reads sources: they are the same in every build.
-		[ "$name" = plain ] || tests='$(UNIT_TESTS) $(filter-out tests/deps.sh,$(UNIT_SHELL))'
+		[ "$name" = plain ] || tests='$(filter-out tests/deps.sh,$(UNIT_SHELL)) $(UNIT_TESTS)'
 		;;
 	contract) tests='$(CONTRACT_TESTS)' ;;
 	scenarios) tests='$(SCENARIO_TESTS)' ;;
 	esac
-	build_environment "$name" make -s -C "$dir" -j "$(nproc)" check TESTS="$tests" || status=$?
+	build_environment "$name" make -s -C "$dir" -j "$TEST_JOBS" check TESTS="$tests" || status=$?
 	for test in $(build_list "$name" "$tests"); do
 		test=${test%.sh}
 		build_results "$name" "$test" "$dir/$test.trs"

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
 # shellcheck shell=bash
-# ./dev test: its parts, in two lanes side by side, because the lab mostly waits. Needs all others.
+# ./dev test: its parts; the labs beside what else takes long, because they mostly wait. Needs all others.
 
 suite_all() {
 	results_begin
@@ -10,25 +10,22 @@ suite_all() {
 		results_end
 		return
 	fi
+	suite_alone
 	# A process group of its own, so that it can be ended as a whole.
 	set -m
-	suite_lab_lane >"$RESULTS/lab-lane.txt" 2>&1 &
-	LANE=$!
+	suite_labs >"$RESULTS/labs.txt" 2>&1 &
+	LABS=$!
 	set +m
-	trap 'kill -TERM -- "-$LANE" 2>/dev/null && wait "$LANE"' EXIT
+	trap 'kill -TERM -- "-$LABS" 2>/dev/null && wait "$LABS"' EXIT
 	trap 'exit 130' INT
 	trap 'exit 143' TERM HUP
 	# The guests' timing matters more than the compiler's.
 	renice -n 10 -p $$ >/dev/null
-	suite_cpu_lane
-	wait "$LANE" || true
+	suite_beside_labs
+	wait "$LABS" || true
 	trap - EXIT
-	cat "$RESULTS/lab-lane.txt"
+	cat "$RESULTS/labs.txt"
 	results_end
-}
-
-suite_lab_lane() {
-	suite_labs
 }
 
 # Both labs side by side: QEMU mostly waits in one, and Xen boots in the other.
@@ -39,9 +36,9 @@ suite_labs() {
 	cat "$RESULTS/xen.txt"
 }
 
-# Budgets: builds and coverage 160 in all, unit 160, contract and scenarios 120; lint and distcheck
-# are over the 180 that they were to have: CONTRIBUTING.md says why.
-suite_cpu_lane() {
+# Before the labs: tests take several times their own time beside guests that are emulated, and the whole
+# takes not a second less. Budgets: builds and coverage 160 in all, unit 160, contract and scenarios 120.
+suite_alone() {
 	local name
 	part "unit plain" 40 build_check plain unit
 	part "contract plain" 20 build_check plain contract
@@ -52,12 +49,17 @@ suite_cpu_lane() {
 		part "unit $name" 60 build_check "$name" unit
 		part "contract $name" 20 build_check "$name" contract
 	done
-	part fuzz 110 fuzz_results 5
-	part benches 60 suite_benches
-	part lint "$LINT_BUDGET" lint_all
+}
+
+# Lint and distcheck are over the 180 that they were to have: CONTRIBUTING.md says why. First what is as
+# long as the labs.
+suite_beside_labs() {
 	part distcheck 60 suite_distcheck ""
 	part "distcheck without libvirt" 60 suite_distcheck --without-libvirt
 	part "distcheck without xen" 60 suite_distcheck --without-xen
+	part fuzz 110 fuzz_results 5
+	part benches 60 suite_benches
+	part lint "$LINT_BUDGET" lint_all
 }
 
 # suite_one KIND: one kind of test, in the plain build.
@@ -88,7 +90,7 @@ suite_coverage() {
 	# shellcheck disable=SC2016 # make expands it
 	tests=$(build_list coverage '$(POLICY_TESTS)')
 	find "$ROOT/build/coverage" -name '*.gcda' -delete
-	build_environment coverage make -s -C "$ROOT/build/coverage" -j "$(nproc)" check-TESTS \
+	build_environment coverage make -s -C "$ROOT/build/coverage" -j "$TEST_JOBS" check-TESTS \
 		TESTS="$tests" >/dev/null || true # judged in the plain build
 	said=$(cd "$ROOT/build/coverage" && gcovr -r "$ROOT" . --filter "$ROOT/policy/" --print-summary \
 		--exclude-branches-by-pattern '.*\bassert\(.*' --fail-under-line 100 --fail-under-branch 95) ||
@@ -137,7 +139,7 @@ suite_distcheck() {
 	export CC="ccache gcc" CCACHE_DIR=$dir/ccache
 	"$ROOT/configure" --quiet "--cache-file=$dir/config.cache" ${1:+"$1"} CFLAGS=-O0 >configure.log 2>&1 ||
 		return
-	if make -s -j "$(nproc)" distcheck \
+	if make -s -j "$TEST_JOBS" distcheck \
 		DISTCHECK_CONFIGURE_FLAGS="${1:-} --quiet --cache-file=$dir/config.cache CFLAGS=-O0"; then
 		result PASS "$name"
 	else

@@ -9,9 +9,13 @@
 #ifndef BALLAST_TESTS_UNIT_ORDERS_H
 #define BALLAST_TESTS_UNIT_ORDERS_H
 
+#include <check.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+
+/* Check writes each assertion that holds into a file, a million of them here. */
+#define _mark_point(file, line) ((void)0)
 
 #define ORDERS_THREADS 3
 

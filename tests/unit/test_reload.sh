@@ -50,11 +50,11 @@ stop() {
 	pid=
 }
 
-# A process that has the name of another manager.
+# A process that has the name of another manager; the shell that becomes it has it among its words before.
 start_other() {
 	bash -c 'exec -a /usr/sbin/momd sleep 300' &
 	other=$!
-	until grep -q momd "/proc/$other/cmdline"; do sleep 0.02; done
+	until grep -q '^/usr/sbin/momd' "/proc/$other/cmdline"; do sleep 0.02; done
 }
 
 stop_other() {
