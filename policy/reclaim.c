@@ -127,10 +127,15 @@ static uint64_t gain_of(const struct reclaim_vm *vm, uint64_t pages)
 	return pages_gain(pages, vm->resident, vm->usage);
 }
 
-/* Its balloon brings at least as much as it has to inflate before anything comes. */
+/*
+ * Its balloon brings at least as much as it has to inflate before anything comes, and that it is
+ * not missed is no guess: of a guess nobody is to give more than its share.
+ */
 static bool cheap(const struct walk *w, const struct memcg_visit *v)
 {
-	return w->phase.swapped || v->capacity >= v->memcg->vm->slack;
+	const struct reclaim_vm *vm = v->memcg->vm;
+
+	return w->phase.swapped || (vm->told && v->capacity >= vm->slack);
 }
 
 /* Of what it may give, what goes first: by its excess, or as it is the cheaper to have. */

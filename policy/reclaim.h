@@ -17,11 +17,11 @@
  *
  * The need is shared within a step in proportion to what each may give (its cap), in granules; the
  * rest of the division is carried, signed, with each group, so that over many small needs everyone
- * gives its part within a granule. In step 3, where no excess asks for it, those whose slack is
- * more than their cap give only what the caps of the others cannot cover: most of what their
- * balloon would do gains nothing. What the caps of a step cannot cover goes to the next. A step
- * that would visit nobody is not started, and a subtree where nobody is in excess is not entered in
- * the soft steps.
+ * gives its part within a granule. In step 3, where no excess asks for it, those come first of
+ * whom an agent tells what is cold and whose cap is no less than their slack: with the others most
+ * of what a balloon does may gain nothing. What the caps of a step cannot cover goes to the next. A
+ * step that would visit nobody is not started, and a subtree where nobody is in excess is not
+ * entered in the soft steps.
  *
  * The need is in pages to be gained for the host; what a VM is asked is in pages of its usage, of
  * which only the resident part is gained: partly swapped VMs give last within a step.
@@ -60,14 +60,15 @@ const char *reclaim_hold_name(enum reclaim_hold hold);
 
 /* What reclaim reads of a VM; the engine fills it before a plan. Pages of the VM's usage. */
 struct reclaim_vm {
-	enum reclaim_hold hold; /* not NONE: it is not asked */
-	uint32_t doubted;	/* beside cold: active by its agent's word alone */
-	uint64_t usage;		/* less what it was asked for and has not given */
-	uint64_t resident;	/* <= usage: what of it can be gained */
-	uint64_t cold;		/* <= usage */
-	uint64_t keep;		/* floor, guest's use + margin, its own min: never below */
-	uint64_t at_most;	/* what it may be asked in this plan; PAGES_UNLIMITED */
-	uint64_t slack;		/* actual - usage: to be inflated before anything is gained */
+	enum reclaim_hold hold : 8; /* not NONE: it is not asked */
+	bool told : 1;		    /* cold is as its agent's lists have it, no guess */
+	uint32_t doubted;	    /* beside cold: active by its agent's word alone */
+	uint64_t usage;		    /* less what it was asked for and has not given */
+	uint64_t resident;	    /* <= usage: what of it can be gained */
+	uint64_t cold;		    /* <= usage */
+	uint64_t keep;		    /* floor, guest's use + margin, its own min: never below */
+	uint64_t at_most;	    /* what it may be asked in this plan; PAGES_UNLIMITED */
+	uint64_t slack;		    /* actual - usage: to be inflated before anything is gained */
 };
 
 /* A VM has one share at most in steps 1 and 3, two in step 2, and three in step 4. */

@@ -112,6 +112,7 @@ void topology_refresh(struct engine *e, struct vm *vm)
 	r->at_most = vm->delivered ? pages_sub(vm->delivered, asked) : PAGES_UNLIMITED;
 	r->at_most = pages_min(r->at_most, pages_sub(ask_in_time(e, vm), vm->owed));
 	r->slack = ask_goes_inside(e, vm) ? 0 : pages_sub(set->actual, set->usage);
+	r->told = vm->attrs.agent && vm_knows(&vm->sample, VM_LISTS);
 	r->hold = hold_of(e, vm);
 }
 

@@ -253,10 +253,12 @@ static void justify(struct judge *j)
 	}
 }
 
-/* Whether the VM has more to inflate than to give, and the phase is one where that counts. */
+/* Whether it is a guess what is cold, or less than is to be inflated, and the phase cares. */
 static bool dear(const struct judge *j, const struct phase *phase, int v)
 {
-	return phase->step == 3 && !phase->swapped && j->tree->nodes[v].slack > j->cap[v];
+	const struct model_node *node = &j->tree->nodes[v];
+
+	return phase->step == 3 && !phase->swapped && (!node->told || node->slack > j->cap[v]);
 }
 
 /* Caps of the phase, and what of them goes first; in the soft steps no more than that is taken. */

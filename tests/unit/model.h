@@ -12,8 +12,8 @@
  *     a subtree gets beyond its own excess only after each of its siblings has given all of theirs,
  *     and only what an ancestor's budget has left;
  *   - every phase brings what is still needed or all that it can, before the next one starts;
- *   - in step 3 who has more to inflate than to give gives only what the others cannot, unless it
- *     is partly swapped and comes last anyway;
+ *   - in step 3 those of whom it is told what is cold, and no less than is to be inflated, give all
+ *     of it before the others, unless partly swapped, who come last anyway;
  *   - shares are in proportion to what each may give, within rounding;
  *   - gain and short are what they should be, and short means that nobody has anything left.
  *
@@ -39,6 +39,7 @@ struct model_node {
 	uint64_t resident, cold, keep, at_most;
 	uint64_t doubted; /* beside cold: goes before all that is active */
 	uint64_t slack;	  /* to be inflated before anything comes */
+	bool told;	  /* cold is no guess */
 };
 
 struct model_tree {

@@ -57,6 +57,7 @@ static void build(const struct model_tree *model)
 			.keep = node->keep,
 			.at_most = node->at_most,
 			.slack = node->slack,
+			.told = node->told,
 		};
 		groups[n]->vm = &vms[n];
 		memcg_see(groups[n], node->seen);
@@ -105,10 +106,10 @@ static void print(const struct model_tree *model)
 			"# %d: parent %d%s soft %" PRId64 " min %" PRIu64 " low %" PRIu64
 			" seen %" PRIu64 " owed %" PRIu64 " resident %" PRIu64 " cold %" PRIu64
 			" doubted %" PRIu64 " keep %" PRIu64 " at_most %" PRIu64 " slack %" PRIu64
-			"%s\n",
+			"%s%s\n",
 			n, m->parent, m->vm ? " VM" : "", (int64_t)m->soft, m->min, m->low, m->seen,
 			m->owed, m->resident, m->cold, m->doubted, m->keep, m->at_most, m->slack,
-			m->held ? " held" : "");
+			m->told ? " told" : "", m->held ? " held" : "");
 	}
 }
 
@@ -167,6 +168,7 @@ static void random_vm(struct model_node *node, uint64_t granule)
 	node->at_most = percent(20) ? upto(usage) : PAGES_UNLIMITED;
 	node->held = percent(8);
 	node->slack = percent(50) ? 0 : upto(120 * granule);
+	node->told = percent(70);
 }
 
 static uint64_t random_knob(uint64_t seen, unsigned int chance)

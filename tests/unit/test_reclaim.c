@@ -675,13 +675,14 @@ START_TEST(within_a_step_those_with_the_least_to_inflate_come_first)
 }
 END_TEST
 
-START_TEST(who_has_more_to_inflate_than_to_give_gives_what_the_others_cannot)
+START_TEST(who_has_more_to_inflate_than_to_give_gives_what_those_who_tell_cannot)
 {
 	struct memcg *far = vm(root, PAGES_UNLIMITED, MIB(300), MIB(100));
 	struct memcg *near = vm(root, PAGES_UNLIMITED, MIB(900), MIB(200));
 	struct memcg *apart = group(root, PAGES_UNLIMITED);
 	struct memcg *other = vm(apart, PAGES_UNLIMITED, MIB(900), MIB(100));
 
+	far->vm->told = near->vm->told = other->vm->told = true;
 	far->vm->slack = MIB(100) + 1;
 	near->vm->slack = MIB(200);
 	plan_for(MIB(30));
@@ -704,11 +705,31 @@ START_TEST(who_has_more_to_inflate_than_to_give_gives_what_the_others_cannot)
 }
 END_TEST
 
+START_TEST(where_cold_memory_is_guessed_nobody_gives_before_others)
+{
+	struct memcg *a = vm(root, PAGES_UNLIMITED, MIB(300), MIB(100));
+	struct memcg *b = vm(root, PAGES_UNLIMITED, MIB(300), MIB(100));
+	struct memcg *told = vm(root, PAGES_UNLIMITED, MIB(300), MIB(20));
+
+	a->vm->slack = MIB(1000);
+	plan_for(MIB(22));
+	ck_assert_uint_eq(gave(a, 3), MIB(10));
+	ck_assert_uint_eq(gave(b, 3), MIB(10));
+	ck_assert_uint_eq(gave(told, 3), MIB(2));
+	told->vm->told = true;
+	plan_for(MIB(40));
+	ck_assert_uint_eq(gave(told, 3), MIB(20));
+	ck_assert_uint_eq(gave(a, 3), MIB(10));
+	ck_assert_uint_eq(gave(b, 3), MIB(10));
+}
+END_TEST
+
 START_TEST(what_is_to_be_inflated_holds_no_excess_and_no_active_memory_back)
 {
 	struct memcg *far = vm(root, MIB(200), MIB(300), MIB(50));
 	struct memcg *near = vm(root, MIB(200), MIB(300), MIB(50));
 
+	far->vm->told = near->vm->told = true;
 	far->vm->slack = MIB(1000);
 	plan_for(MIB(40));
 	ck_assert_uint_eq(gave(far, 1), MIB(20));
@@ -1126,7 +1147,8 @@ int main(void)
 	tcase_add_test(
 		t, a_round_of_asking_the_partly_swapped_asks_for_no_granule_that_the_next_need_not);
 	tcase_add_test(t, within_a_step_those_with_the_least_to_inflate_come_first);
-	tcase_add_test(t, who_has_more_to_inflate_than_to_give_gives_what_the_others_cannot);
+	tcase_add_test(t, who_has_more_to_inflate_than_to_give_gives_what_those_who_tell_cannot);
+	tcase_add_test(t, where_cold_memory_is_guessed_nobody_gives_before_others);
 	tcase_add_test(t, what_is_to_be_inflated_holds_no_excess_and_no_active_memory_back);
 	tcase_add_test(t, small_needs_over_fifty_vms_are_never_all_zero_and_go_round);
 	tcase_add_test(t, needs_of_one_granule_go_round_those_who_are_alike);
