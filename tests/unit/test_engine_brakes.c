@@ -214,6 +214,48 @@ START_TEST(a_release_that_is_refused_is_tried_again)
 }
 END_TEST
 
+/* 2 has a target of 200 of 300 MiB and uses 100; the pool has none to give away. */
+static void capped_in_the_band(void)
+{
+	config.loosens = false;
+	config.release_us = 2 * SECOND_US;
+	world_open(&w, &config, MIB(1000));
+	world_capped(&w, 2, MIB(300), MIB(200), &none);
+	world_vm(&w, 2)->resident = MIB(100);
+	world_add(&w, 3, MEMCG_ROOT_ID, MIB(900), MIB(840), &none);
+	world_ticks(&w, 40);
+	ck_assert_uint_eq(world_vm(&w, 2)->commands, 0);
+}
+
+START_TEST(a_release_promises_what_lies_beyond_the_target_that_it_had)
+{
+	struct engine_pool_view p;
+
+	capped_in_the_band();
+	release(2);
+	world_ticks(&w, 2);
+	ck_assert_uint_eq(world_vm(&w, 2)->target, MIB(300));
+	engine_pool_view(w.engine, &p);
+	ck_assert_uint_eq(p.gifts, MIB(100));
+}
+END_TEST
+
+START_TEST(a_release_that_could_not_be_told_is_over_with_the_tick_of_its_hold_time)
+{
+	for (unsigned int early = 0; early < 2; early++) {
+		capped_in_the_band();
+		world_state(&w, 2, ENGINE_VM_PAUSED);
+		release(2);
+		world_ticks(&w, early ? 19 : 20);
+		world_state(&w, 2, ENGINE_VM_RUNNING);
+		world_tick(&w); /* 1.9 and 2 s after it */
+		ck_assert_uint_eq(world_vm(&w, 2)->commands, early);
+		if (!early)
+			world_close(&w);
+	}
+}
+END_TEST
+
 START_TEST(a_guest_that_was_never_touched_is_released_without_a_command)
 {
 	config.wm_low = config.wm_min;
@@ -473,6 +515,8 @@ int main(void)
 	tcase_add_test(t, a_release_waits_for_a_guest_that_cannot_be_told_now);
 	tcase_add_test(t, a_cut_that_goes_on_after_a_hang_and_a_pause_is_nobodys_wish);
 	tcase_add_test(t, a_release_that_is_refused_is_tried_again);
+	tcase_add_test(t, a_release_promises_what_lies_beyond_the_target_that_it_had);
+	tcase_add_test(t, a_release_that_could_not_be_told_is_over_with_the_tick_of_its_hold_time);
 	tcase_add_test(t, a_guest_that_was_never_touched_is_released_without_a_command);
 	tcase_add_test(t, a_target_that_never_reached_its_guest_is_no_failure_of_it);
 	tcase_add_test(t, no_guest_is_asked_faster_than_its_rate);
