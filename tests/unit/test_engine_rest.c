@@ -667,6 +667,49 @@ START_TEST(a_contended_vm_may_give_with_the_tick_at_which_its_hold_time_is_over)
 	ck_assert_int_eq(world_view(&w, 2).hold, RECLAIM_HOLD_CONTENDED);
 	world_tick(&w);
 	ck_assert_int_eq(world_view(&w, 2).hold, RECLAIM_HOLD_NONE);
+	ck_assert_int_eq(world_view(&w, 2).state, ENGINE_VM_RUNNING);
+}
+END_TEST
+
+START_TEST(a_guest_that_was_paused_rests_where_it_rested)
+{
+	config.loosens = false;
+	setup_pool(MIB(1000));
+	world_capped(&w, 2, MIB(500), MIB(300), &none);
+	world_add(&w, 3, MEMCG_ROOT_ID, MIB(700), MIB(640), &none); /* free 60: in the band */
+	world_ticks(&w, 50);
+	world_state(&w, 2, ENGINE_VM_PAUSED);
+	world_ticks(&w, 5);
+	world_state(&w, 2, ENGINE_VM_RUNNING);
+	w.pool.size = MIB(2000);
+	world_tick(&w); /* so it is given something at once */
+	ck_assert_ptr_nonnull(world_action(&w, 2));
+	ck_assert_int_eq(world_action(&w, 2)->reason.type, ENGINE_GIFT);
+}
+END_TEST
+
+/* Where the balloon of one that starts is tells nothing; where one that hung went, too. */
+START_TEST(a_guest_that_started_or_hung_rests_anew)
+{
+	const enum engine_vm_state state = _i ? ENGINE_VM_NOT_ANSWERING : ENGINE_VM_ARRIVING;
+	uint64_t begun;
+
+	config.loosens = false;
+	setup_pool(MIB(1000));
+	world_capped(&w, 2, MIB(500), MIB(300), &none);
+	world_add(&w, 3, MEMCG_ROOT_ID, MIB(700), MIB(440), &none);
+	w.pool.size = MIB(800); /* free 60: in the band */
+	world_ticks(&w, 50);
+	world_state(&w, 2, state);
+	world_tick(&w);
+	begun = w.now;
+	world_state(&w, 2, ENGINE_VM_RUNNING);
+	world_tick(&w);
+	begun = _i ? w.now : begun;
+	w.pool.size = MIB(4000);
+	for (unsigned int i = 0; i < 100 && !world_action(&w, 2); i++)
+		world_tick(&w);
+	ck_assert_uint_eq(w.now - begun, config.rest_us);
 }
 END_TEST
 
@@ -719,6 +762,8 @@ int main(void)
 	tcase_add_test(t, a_rest_a_granule_above_the_ceiling_is_let_be);
 	tcase_add_test(t, a_balloon_that_deflates_slowly_wishes_nothing);
 	tcase_add_test(t, actual_rests_once_it_stood_still_for_the_time_of_a_rest);
+	tcase_add_test(t, a_guest_that_was_paused_rests_where_it_rested);
+	tcase_add_loop_test(t, a_guest_that_started_or_hung_rests_anew, 0, 2);
 	tcase_add_test(t, a_contended_vm_may_give_with_the_tick_at_which_its_hold_time_is_over);
 	suite_add_tcase(s, t);
 	return suite_run(s);
