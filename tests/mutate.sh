@@ -252,6 +252,17 @@ known() {
 		END { exit !found }' tests/mutate.equivalent
 }
 
+# outdated: what of the files that are tried is explained, and no change that is made.
+outdated() {
+	awk -v by="$SEPARATOR" '
+		function trim(s) { gsub(/^[ \t]+|[ \t]+$/, "", s); return s }
+		NR == FNR { split($0, m, by); file[m[1]]; made[m[1] by trim(m[3]) by trim(m[4])]; next }
+		/^policy\// { of = $0 }
+		/^- / { old = substr($0, 3) }
+		/^\+ / && of in file && !(of by old by substr($0, 3) in made) { print of ": " $0 }
+		' "$work/mutants" tests/mutate.equivalent
+}
+
 # changed WORKER FILE: compiles what the change concerns; status 1: the compiler refuses it.
 changed() {
 	local name
@@ -307,8 +318,13 @@ worker() {
 }
 
 prepare
-measure || exit 2
 for file in "${files[@]}"; do (cd "$work" && mutants "$file"); done >"$work/mutants"
+old=$(outdated)
+[ -z "$old" ] || {
+	echo "explained in tests/mutate.equivalent, and made no more:" "$old" >&2
+	exit 2
+}
+measure || exit 2
 [ "$minutes" = 0 ] || shuf -o "$work/mutants" "$work/mutants"
 for ((w = 0; w < JOBS; w++)); do worker "$w" >"$work/result$w" & done
 wait
