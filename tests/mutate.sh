@@ -2,8 +2,9 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
 # tests/mutate.sh [--minutes N] [FILE...]: changes one bound of policy/ at a time and looks whether
 # a test notices. A bound: a comparison, min and max, a granule or 1 added or taken, a divisor, a
-# named constant. With a header all that includes it is compiled anew. Prints the changes that no test noticed and that tests/mutate.equivalent does not
-# explain; exit status 1 where there are any. With --minutes: in random order, as far as it gets.
+# named constant. With a header all that includes it is compiled anew. Prints the changes that no test
+# noticed and that tests/mutate.equivalent does not explain; exit status 1 where there are any. With
+# --minutes: in random order, as far as it gets.
 # A change is tried with the tests that have its object inside, the quickest first, until one fails:
 # about half a second of a processor where one of the quick ones does, and some twenty where none.
 set -euo pipefail
@@ -185,7 +186,7 @@ run_test() {
 		ulimit -t "$3" -c 0
 		CK_FORK=$fork CK_DEFAULT_TIMEOUT=0 timeout $(($3 * 20)) "$work/$1/test_$2" \
 			</dev/null >/dev/null 2>&1
-	)
+	) 2>/dev/null # nor how it died
 }
 
 # wraps TEST: what wraps memory's functions in it, if anything does.
