@@ -593,6 +593,20 @@ START_TEST(others_stocks_are_asked_for_and_waited_for_before_a_refusal)
 }
 END_TEST
 
+START_TEST(owner_that_is_asked_gives_at_its_next_uncharge_too)
+{
+	struct charge_stock *a = charge_stocks_get(stocks, 0), *b = charge_stocks_get(stocks, 1);
+	struct memcg *refused = NULL, *other = group(slice, 4);
+
+	set_max(slice, 100);
+	ck_assert_int_eq(charge_try(a, vm, 2, &refused), 0);
+	ck_assert_int_eq(charge_try(b, other, 60, &refused), -EAGAIN);
+	ck_assert_int_eq(uncharge(a, vm, 1), 0);
+	check_has(vm, 1, 2);
+	ck_assert_int_eq(charge_try(b, other, 60, &refused), 0);
+}
+END_TEST
+
 START_TEST(who_wants_it_no_longer_lets_the_others_refill)
 {
 	struct charge_stock *a = charge_stocks_get(stocks, 0), *b = charge_stocks_get(stocks, 1);
@@ -900,6 +914,7 @@ int main(void)
 	tcase_add_test(stocked, a_refill_that_does_not_fit_takes_the_exact_size);
 	tcase_add_test(stocked, a_stocks_own_pages_of_another_group_are_no_reason_to_refuse);
 	tcase_add_test(stocked, others_stocks_are_asked_for_and_waited_for_before_a_refusal);
+	tcase_add_test(stocked, owner_that_is_asked_gives_at_its_next_uncharge_too);
 	tcase_add_test(stocked, who_wants_it_no_longer_lets_the_others_refill);
 	tcase_add_test(stocked, who_is_idle_is_not_waited_for);
 	tcase_add_test(stocked, a_killed_groups_stocks_are_given_back_and_it_takes_no_charge);

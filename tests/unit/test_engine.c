@@ -31,6 +31,28 @@ START_TEST(nobody_is_asked_while_free_is_at_wm_low)
 }
 END_TEST
 
+START_TEST(the_last_of_two_words_to_a_vm_in_one_tick_is_told)
+{
+	struct memcg_knobs min = soft(MIB(480));
+
+	world_open_pool(&w, MIB(1000));
+	min.min = MIB(480);
+	world_add(&w, 2, MEMCG_ROOT_ID, MIB(500), MIB(490), &min); /* gives all it may, first */
+	world_add(&w, 3, MEMCG_ROOT_ID, MIB(500), MIB(490), &none);
+	world_vm(&w, 2)->speed = world_vm(&w, 3)->speed = 0;
+	world_tick(&w);
+	ck_assert_uint_eq(w.out.nr_actions, 2);
+	ck_assert_uint_eq(w.out.actions[1].id, 3);
+	min = none;
+	min.min = MIB(1);
+	world_knobs(&w, 3, &min); /* what it was asked ends, and it is asked anew */
+	world_tick(&w);
+	ck_assert_uint_eq(w.out.nr_actions, 1);
+	ck_assert_uint_eq(w.out.actions[0].id, 3);
+	ck_assert_int_eq(w.out.actions[0].reason.type, ENGINE_CUT);
+}
+END_TEST
+
 START_TEST(a_vm_that_is_charged_page_by_page_is_seen_and_not_booked)
 {
 	struct memcg *leaf = NULL;
@@ -106,7 +128,10 @@ START_TEST(a_dead_vms_pages_stay_seen_until_they_are_uncharged_and_its_siblings_
 	ck_assert_int_eq(uncharge_direct(leaf, 5), 0);
 	world_tick(&w);
 	ck_assert_uint_eq(leaf->seen, MIB(200));
-	ck_assert_int_eq(uncharge_direct(leaf, MIB(200)), 0);
+	ck_assert_int_eq(uncharge_direct(leaf, 3), 0);
+	world_tick(&w);
+	ck_assert_uint_eq(leaf->seen, MIB(200) - 3);
+	ck_assert_int_eq(uncharge_direct(leaf, MIB(200) - 3), 0);
 	css_put(&leaf->css);
 	world_ticks(&w, 2);
 	ck_assert_int_eq(world_free(&w), (int64_t)MIB(700));
@@ -140,6 +165,41 @@ START_TEST(dead_vms_go_one_by_one_as_their_memory_does)
 		ck_assert_uint_eq(engine_tree(w.engine)->nr_groups, 3 - i);
 		ck_assert_int_eq(world_free(&w), (int64_t)(MIB(1000) - (2 - i) * pages));
 	}
+}
+END_TEST
+
+START_TEST(a_dead_vm_is_told_of_only_where_something_of_its_memory_changes)
+{
+	const struct charge_seen *charges;
+	struct memcg *leaf, *refused;
+
+	world_open_pool(&w, MIB(1000));
+	world_add(&w, 3, MEMCG_ROOT_ID, MIB(300), 0, &none);
+	world_tick(&w);
+	ck_assert_int_eq(engine_page(w.engine, 3, &leaf), 0);
+	ck_assert_int_eq(charge_direct(leaf, 5, &refused), 0);
+	world_vm(&w, 3)->gone = true;
+	world_change(&w, &(struct engine_change){ .type = ENGINE_VM_GONE, .id = 3 });
+	world_ticks(&w, 3);
+	ck_assert_uint_eq(engine_charges(w.engine, &charges), 0);
+	ck_assert_int_eq(uncharge_direct(leaf, 5), 0);
+	ck_assert_uint_eq(engine_charges(w.engine, &charges), 1);
+}
+END_TEST
+
+START_TEST(a_dead_vm_that_was_never_charged_a_page_goes)
+{
+	struct memcg *leaf;
+
+	world_open_pool(&w, MIB(1000));
+	world_add(&w, 3, MEMCG_ROOT_ID, MIB(300), 0, &none);
+	world_tick(&w);
+	ck_assert_int_eq(engine_page(w.engine, 3, &leaf), 0);
+	world_ticks(&w, 3); /* it is seen to have none */
+	world_vm(&w, 3)->gone = true;
+	world_change(&w, &(struct engine_change){ .type = ENGINE_VM_GONE, .id = 3 });
+	world_ticks(&w, 3);
+	ck_assert_uint_eq(engine_tree(w.engine)->nr_groups, 1);
 }
 END_TEST
 
@@ -613,10 +673,13 @@ int main(void)
 {
 	const TTest *const tests[] = {
 		nobody_is_asked_while_free_is_at_wm_low,
+		the_last_of_two_words_to_a_vm_in_one_tick_is_told,
 		a_vm_that_is_charged_page_by_page_is_seen_and_not_booked,
 		sample_that_is_older_than_what_was_charged_is_set_right_by_the_next_tick,
 		a_dead_vms_pages_stay_seen_until_they_are_uncharged_and_its_siblings_have_their_own,
 		dead_vms_go_one_by_one_as_their_memory_does,
+		a_dead_vm_is_told_of_only_where_something_of_its_memory_changes,
+		a_dead_vm_that_was_never_charged_a_page_goes,
 		charges_of_who_cannot_be_charged_change_nothing,
 		guest_under_soft_limit_keeps_all_while_another_is_in_excess,
 		without_its_soft_pass_soft_limits_mean_nothing,

@@ -789,6 +789,29 @@ START_TEST(balloon_that_may_have_been_set_before_is_told_to_stop_where_the_next_
 }
 END_TEST
 
+/* What a sample has not shown yet, the call that returned well has told. */
+START_TEST(what_a_call_set_before_a_target_that_never_got_through_still_counts)
+{
+	struct memcg_knobs zero = soft(0);
+
+	world_open_pool(&w, MIB(4000));
+	world_add(&w, 2, MEMCG_ROOT_ID, MIB(300), MIB(300), &zero);
+	world_vm(&w, 2)->delay = 100;
+	for (uint64_t job = 7; job <= 8; job++) {
+		world_reclaim(&w, job, 2, job == 7 ? MIB(40) : MIB(79));
+		world_tick(&w);
+		w.results[w.nr_results++] = (struct engine_result){
+			.id = 2, .seq = world_action(&w, 2)->seq, .error = job == 7 ? 0 : -ENOTCONN
+		};
+	}
+	world_tick(&w);
+	ck_assert_ptr_nonnull(world_action(&w, 2));
+	ck_assert_int_eq(world_action(&w, 2)->reason.type, ENGINE_CUT);
+	ck_assert_uint_eq(world_action(&w, 2)->reason.owed, MIB(40));
+	ck_assert_uint_eq(world_view(&w, 2).asks, 1);
+}
+END_TEST
+
 START_TEST(guest_that_is_to_give_less_and_cannot_be_told_has_failed_nothing)
 {
 	struct memcg_knobs zero = soft(0);
@@ -811,7 +834,11 @@ START_TEST(guest_that_is_to_give_less_and_cannot_be_told_has_failed_nothing)
 	ck_assert_uint_eq(world_vm(&w, 2)->commands, commands);
 	ck_assert_uint_eq(world_view(&w, 2).target, MIB(200));
 	world_vm(&w, 2)->refuses = false;
-	world_ticks(&w, 55);
+	world_ticks(&w, 50);
+	ck_assert_uint_eq(world_vm(&w, 2)->commands, commands);
+	world_tick(&w); /* a hold time after it was refused */
+	ck_assert_uint_eq(world_vm(&w, 2)->commands, commands + 1);
+	world_tick(&w);
 	ck_assert_uint_ge(world_vm(&w, 2)->target, MIB(250));
 	ck_assert_uint_eq(world_count(&w, ENGINE_EVENT_ASK_FAILED), 0);
 }
@@ -821,6 +848,7 @@ int main(void)
 {
 	const TTest *const tests[] = {
 		balloon_that_may_have_been_set_before_is_told_to_stop_where_the_next_got_lost,
+		what_a_call_set_before_a_target_that_never_got_through_still_counts,
 		guest_that_is_to_give_less_and_cannot_be_told_has_failed_nothing,
 		steps_of_max_step_wait_for_the_one_before_to_come,
 		an_ask_that_brings_nothing_is_cancelled_at_its_deadline_and_asked_of_others,

@@ -214,6 +214,96 @@ START_TEST(a_release_that_is_refused_is_tried_again)
 }
 END_TEST
 
+/* 2 has a target of 200 of 300 MiB and uses 100; the pool has none to give away. */
+static void capped_in_the_band(void)
+{
+	config.loosens = false;
+	config.release_us = 2 * SECOND_US;
+	world_open(&w, &config, MIB(1000));
+	world_capped(&w, 2, MIB(300), MIB(200), &none);
+	world_vm(&w, 2)->resident = MIB(100);
+	world_add(&w, 3, MEMCG_ROOT_ID, MIB(900), MIB(840), &none);
+	world_ticks(&w, 40);
+	ck_assert_uint_eq(world_vm(&w, 2)->commands, 0);
+}
+
+START_TEST(a_release_promises_what_lies_beyond_the_target_that_it_had)
+{
+	struct engine_pool_view p;
+
+	capped_in_the_band();
+	release(2);
+	world_ticks(&w, 2);
+	ck_assert_uint_eq(world_vm(&w, 2)->target, MIB(300));
+	engine_pool_view(w.engine, &p);
+	ck_assert_uint_eq(p.gifts, MIB(100));
+}
+END_TEST
+
+START_TEST(a_release_that_could_not_be_told_is_over_with_the_tick_of_its_hold_time)
+{
+	for (unsigned int early = 0; early < 2; early++) {
+		capped_in_the_band();
+		world_state(&w, 2, ENGINE_VM_PAUSED);
+		release(2);
+		world_ticks(&w, early ? 19 : 20);
+		world_state(&w, 2, ENGINE_VM_RUNNING);
+		world_tick(&w); /* 1.9 and 2 s after it */
+		ck_assert_uint_eq(world_vm(&w, 2)->commands, early);
+		if (!early)
+			world_close(&w);
+	}
+}
+END_TEST
+
+/* So that another time than those of holds runs on: what its agent says of what it lacks. */
+static void one_that_lacks_memory(uint64_t usage)
+{
+	config.loosens = false;
+	world_open(&w, &config, MIB(1000));
+	world_capped(&w, 2, MIB(500), usage, &none);
+	world_vm(&w, 2)->tells = true;
+	world_vm(&w, 2)->refaults = MIB(1);
+	world_add(&w, 3, MEMCG_ROOT_ID, MIB(900), MIB(940) - usage, &none); /* in the band */
+	world_ticks(&w, 40);
+}
+
+/* The hold is over with the last of so many ticks, and not before. */
+static void check_held(enum reclaim_hold hold, unsigned int ticks)
+{
+	world_ticks(&w, ticks - 1);
+	ck_assert_int_eq(world_view(&w, 2).hold, hold);
+	world_tick(&w);
+	ck_assert_int_eq(world_view(&w, 2).hold, RECLAIM_HOLD_NONE);
+}
+
+START_TEST(a_hold_ends_with_the_tick_of_its_time_whatever_else_runs_on)
+{
+	config.release_us = 2 * SECOND_US;
+	one_that_lacks_memory(MIB(500));
+	release(2);
+	world_tick(&w);
+	check_held(RECLAIM_HOLD_RELEASED, 20);
+	world_vm(&w, 2)->speed = 0;
+	world_reclaim(&w, 7, 2, MIB(4));
+	while (!world_count(&w, ENGINE_EVENT_ASK_FAILED))
+		world_tick(&w);
+	check_held(RECLAIM_HOLD_FAILED, 100);
+	world_close(&w);
+	one_that_lacks_memory(MIB(300));
+	world_vm(&w, 2)->actual = world_vm(&w, 2)->stops_at = MIB(350);
+	while (!world_count(&w, ENGINE_EVENT_CONTENDED))
+		world_tick(&w);
+	check_held(RECLAIM_HOLD_CONTENDED, 100);
+	world_close(&w);
+	one_that_lacks_memory(MIB(300));
+	world_vm(&w, 2)->swap_in += MIB(2);
+	w.pool.size += MIB(400); /* all that it misses */
+	world_tick(&w);
+	check_held(RECLAIM_HOLD_FED, 100);
+}
+END_TEST
+
 START_TEST(a_guest_that_was_never_touched_is_released_without_a_command)
 {
 	config.wm_low = config.wm_min;
@@ -367,6 +457,20 @@ END_TEST
  * Less is free than was promised. The difference is signed, nobody gets a gift, and the need is
  * what is missing to wm_high.
  */
+START_TEST(any_rate_that_memory_can_have_is_taken)
+{
+	struct engine_vm_attrs attrs;
+
+	squeeze();
+	world_tick(&w);
+	attrs = attrs_of(2);
+	attrs.max_rate = PAGES_UNLIMITED;
+	set_attrs(2, attrs);
+	world_tick(&w);
+	ck_assert_int_eq(w.error, 0);
+}
+END_TEST
+
 START_TEST(BR_82_free_below_what_was_promised_is_a_need_and_no_gift)
 {
 	struct engine_pool_view view;
@@ -473,6 +577,9 @@ int main(void)
 	tcase_add_test(t, a_release_waits_for_a_guest_that_cannot_be_told_now);
 	tcase_add_test(t, a_cut_that_goes_on_after_a_hang_and_a_pause_is_nobodys_wish);
 	tcase_add_test(t, a_release_that_is_refused_is_tried_again);
+	tcase_add_test(t, a_release_promises_what_lies_beyond_the_target_that_it_had);
+	tcase_add_test(t, a_release_that_could_not_be_told_is_over_with_the_tick_of_its_hold_time);
+	tcase_add_test(t, a_hold_ends_with_the_tick_of_its_time_whatever_else_runs_on);
 	tcase_add_test(t, a_guest_that_was_never_touched_is_released_without_a_command);
 	tcase_add_test(t, a_target_that_never_reached_its_guest_is_no_failure_of_it);
 	tcase_add_test(t, no_guest_is_asked_faster_than_its_rate);
@@ -481,6 +588,7 @@ int main(void)
 	tcase_add_test(t, who_is_asked_at_a_rate_has_the_time_that_it_takes_at_that_rate);
 	tcase_add_test(t, the_next_tick_is_when_a_rate_leaves_a_granule_and_no_sooner);
 	tcase_add_test(t, a_rate_that_is_absurd_is_refused);
+	tcase_add_test(t, any_rate_that_memory_can_have_is_taken);
 	tcase_add_test(t, BR_82_free_below_what_was_promised_is_a_need_and_no_gift);
 	tcase_add_test(t, an_ask_is_not_done_by_figures_of_before_it);
 	tcase_add_test(t, more_that_came_than_was_needed_ends_the_need_for_all);

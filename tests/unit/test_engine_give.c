@@ -741,6 +741,7 @@ START_TEST(a_feed_promises_what_lies_beyond_the_target_that_it_had)
 	world_vm(&w, 2)->anon = MIB(190);
 	world_tick(&w);
 	ck_assert_int_eq(world_action(&w, 2)->reason.type, ENGINE_FEED);
+	ck_assert_uint_eq(world_action(&w, 2)->target, MIB(300)); /* beyond it, not its usage */
 	engine_pool_view(w.engine, &p);
 	ck_assert_uint_eq(p.gifts, MIB(100));
 }
@@ -757,6 +758,108 @@ START_TEST(a_group_at_its_max_is_not_over_it)
 	world_ticks(&w, 40);
 	ck_assert_uint_eq(world_view(&w, 10).usage, MIB(300));
 	ck_assert_uint_eq(world_actions(&w, 2, ENGINE_LOOSEN), 1);
+}
+END_TEST
+
+/* 2 has 200 of 500 MiB, and its agent says that it reads so much again; the pool has free MiB. */
+static void rereads(uint64_t refaults, uint64_t free)
+{
+	config.loosens = false;
+	setup_pool(MIB(1000));
+	world_capped(&w, 2, MIB(500), MIB(200), &none);
+	world_vm(&w, 2)->tells = true;
+	world_vm(&w, 2)->refaults = refaults;
+	world_add(&w, 3, MEMCG_ROOT_ID, MIB(800), MIB(800 - free), &none);
+}
+
+START_TEST(who_reads_a_mib_a_second_again_lacks_it_and_less_is_a_trickle)
+{
+	rereads(MIB(1) - 1, 100); /* 20 above wm_high */
+	ck_assert_uint_ne(ticks_until(2, ENGINE_GIFT, 50), 0);
+	ck_assert_uint_eq(world_actions(&w, 2, ENGINE_FEED), 0);
+	world_close(&w);
+	rereads(MIB(1), 100);
+	ck_assert_uint_ne(ticks_until(2, ENGINE_FEED, 50), 0);
+	/* What it was promised and did not take is there again with the tick of the hold time. */
+	ck_assert_uint_eq(ticks_until(2, ENGINE_FEED, 150), 100);
+}
+END_TEST
+
+START_TEST(four_mib_of_what_is_missing_are_worth_a_feed_and_less_is_not)
+{
+	rereads(MIB(1), 83);
+	world_ticks(&w, 50);
+	ck_assert_uint_eq(world_vm(&w, 2)->commands, 0);
+	world_vm(&w, 3)->resident -= MIB(1);
+	world_tick(&w);
+	ck_assert_int_eq(world_action(&w, 2)->reason.type, ENGINE_FEED);
+	ck_assert_uint_eq(world_action(&w, 2)->target, MIB(204));
+}
+END_TEST
+
+START_TEST(nothing_is_cold_in_who_lacks_memory_for_a_hold_time_and_no_tick_longer)
+{
+	struct reclaim_plan plan;
+	bool spared = true;
+
+	rereads(MIB(1), 80);
+	world_ticks(&w, 40);
+	world_vm(&w, 2)->refaults = 0;
+	world_ticks(&w, 50); /* 5 s after it said so last */
+	w.pool.size += MIB(100);
+	ck_assert_uint_eq(ticks_until(2, ENGINE_GIFT, 10), 1); /* a promise for 10 s more */
+	for (unsigned int i = 52; i <= 100; i++) {
+		ck_assert(spared);
+		world_tick(&w);
+		ck_assert_int_eq(engine_plan(w.engine, 2, MIB(1), &plan), 0);
+		ck_assert_uint_eq(plan.nr, 1);
+		spared = plan.shares[0].step == 4;
+	}
+	ck_assert(!spared);
+}
+END_TEST
+
+START_TEST(what_was_planned_before_feeds_nobody)
+{
+	struct memcg_knobs limit = soft(MIB(600));
+	struct reclaim_plan plan;
+
+	config.loosens = false;
+	setup_pool(MIB(1000));
+	world_capped(&w, 2, MIB(500), MIB(200), &none);
+	world_add(&w, 3, MEMCG_ROOT_ID, MIB(800), MIB(730), &limit);
+	world_ticks(&w, 40); /* free 70: in the band */
+	ck_assert_int_eq(engine_plan(w.engine, MEMCG_ROOT_ID, MIB(100), &plan), 0);
+	ck_assert_uint_eq(plan.shares[0].step, 1);
+	world_knobs(&w, 3, &none); /* it is in excess no more */
+	world_vm(&w, 2)->swap_in += MIB(2);
+	world_tick(&w);
+	ck_assert_uint_eq(world_vm(&w, 2)->commands, 0);
+}
+END_TEST
+
+START_TEST(who_is_cut_again_with_the_tick_of_a_hold_time_has_its_limit_back)
+{
+	for (unsigned int early = 0; early < 2; early++) {
+		setup_pool(MIB(1000));
+		world_add(&w, 2, MEMCG_ROOT_ID, MIB(900), MIB(700), &none);
+		world_add(&w, 9, MEMCG_ROOT_ID, MIB(300), MIB(255), &none);
+		world_vm(&w, 9)->anon = MIB(255);
+		ck_assert_ptr_nonnull(next_loosening());
+		world_vm(&w, 2)->resident = MIB(700); /* all of it is back */
+		w.pool.size = MIB(2000);
+		world_ticks(&w, early ? 98 : 99);
+		w.pool.size = MIB(1000);
+		world_tick(&w);
+		ck_assert_int_eq(world_action(&w, 2)->reason.type, ENGINE_CUT);
+		ck_assert_ptr_nonnull(next_loosening());
+		if (early)
+			ck_assert_uint_lt(world_action(&w, 2)->target, MIB(900));
+		else
+			ck_assert_uint_eq(world_action(&w, 2)->target, MIB(900));
+		if (!early)
+			world_close(&w);
+	}
 }
 END_TEST
 
@@ -805,6 +908,11 @@ int main(void)
 	tcase_add_test(t, guests_fed_at_once_are_promised_together_no_more_than_there_is);
 	tcase_add_test(t, those_in_excess_are_cut_for_a_fed_guest);
 	tcase_add_test(t, a_feed_promises_what_lies_beyond_the_target_that_it_had);
+	tcase_add_test(t, who_reads_a_mib_a_second_again_lacks_it_and_less_is_a_trickle);
+	tcase_add_test(t, four_mib_of_what_is_missing_are_worth_a_feed_and_less_is_not);
+	tcase_add_test(t, nothing_is_cold_in_who_lacks_memory_for_a_hold_time_and_no_tick_longer);
+	tcase_add_test(t, what_was_planned_before_feeds_nobody);
+	tcase_add_test(t, who_is_cut_again_with_the_tick_of_a_hold_time_has_its_limit_back);
 	tcase_add_test(t, a_group_at_its_max_is_not_over_it);
 	suite_add_tcase(s, t);
 	return suite_run(s);

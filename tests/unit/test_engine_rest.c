@@ -107,6 +107,21 @@ START_TEST(a_rest_less_than_a_granule_above_the_target_is_at_the_target)
 }
 END_TEST
 
+START_TEST(a_rest_a_granule_above_the_target_of_a_balloon_that_deflates_on_oom_is_distress)
+{
+	config.loosens = false;
+	setup_pool(MIB(1000));
+	world_capped(&w, 2, MIB(500), MIB(300), &none);
+	w.changes[0].attrs.autodeflate = true;
+	world_add(&w, 3, MEMCG_ROOT_ID, MIB(700), MIB(640), &none); /* free 60: in the band */
+	world_ticks(&w, 50);
+	world_vm(&w, 2)->actual = world_vm(&w, 2)->stops_at = MIB(301);
+	world_ticks(&w, 40);
+	ck_assert_uint_eq(world_actions(&w, 2, ENGINE_AGAIN), 0);
+	ck_assert_int_eq(world_view(&w, 2).hold, RECLAIM_HOLD_FED);
+}
+END_TEST
+
 /* VM 2 was told 300 MiB; its min is raised then, and it comes to rest at 350. */
 static void rests_above_its_target(uint64_t ceiling, uint64_t raised)
 {
@@ -452,6 +467,28 @@ START_TEST(a_word_of_somebody_else_s_stands_until_the_guest_rests_there)
 }
 END_TEST
 
+START_TEST(a_guest_that_rests_where_somebody_else_set_it_is_held_for_that_no_longer)
+{
+	config.loosens = false;
+	setup_pool(MIB(1000));
+	world_add(&w, 2, MEMCG_ROOT_ID, MIB(500), MIB(500), &none);
+	world_vm(&w, 2)->anon = MIB(100);
+	world_ticks(&w, 50);
+	w.pool.size = MIB(500);
+	while (!world_action(&w, 2))
+		world_tick(&w);
+	w.pool.size = MIB(1000);
+	overruled(MIB(490));
+	world_ticks(&w, 30);
+	ck_assert_int_eq(world_view(&w, 2).hold, RECLAIM_HOLD_CONTENDED);
+	ck_assert_uint_eq(world_vm(&w, 2)->commands, 1);
+	world_tick(&w); /* it moved with the first of them, 3 s ago */
+	ck_assert_int_eq(world_view(&w, 2).hold, RECLAIM_HOLD_NONE);
+	ck_assert_ptr_nonnull(world_action(&w, 2));
+	ck_assert_int_eq(world_action(&w, 2)->reason.type, ENGINE_WISH);
+}
+END_TEST
+
 START_TEST(a_guest_that_never_rests_after_somebody_else_set_it_is_asked_again_after_a_hold_time)
 {
 	config.loosens = false;
@@ -630,6 +667,49 @@ START_TEST(a_contended_vm_may_give_with_the_tick_at_which_its_hold_time_is_over)
 	ck_assert_int_eq(world_view(&w, 2).hold, RECLAIM_HOLD_CONTENDED);
 	world_tick(&w);
 	ck_assert_int_eq(world_view(&w, 2).hold, RECLAIM_HOLD_NONE);
+	ck_assert_int_eq(world_view(&w, 2).state, ENGINE_VM_RUNNING);
+}
+END_TEST
+
+START_TEST(a_guest_that_was_paused_rests_where_it_rested)
+{
+	config.loosens = false;
+	setup_pool(MIB(1000));
+	world_capped(&w, 2, MIB(500), MIB(300), &none);
+	world_add(&w, 3, MEMCG_ROOT_ID, MIB(700), MIB(640), &none); /* free 60: in the band */
+	world_ticks(&w, 50);
+	world_state(&w, 2, ENGINE_VM_PAUSED);
+	world_ticks(&w, 5);
+	world_state(&w, 2, ENGINE_VM_RUNNING);
+	w.pool.size = MIB(2000);
+	world_tick(&w); /* so it is given something at once */
+	ck_assert_ptr_nonnull(world_action(&w, 2));
+	ck_assert_int_eq(world_action(&w, 2)->reason.type, ENGINE_GIFT);
+}
+END_TEST
+
+/* Where the balloon of one that starts is tells nothing; where one that hung went, too. */
+START_TEST(a_guest_that_started_or_hung_rests_anew)
+{
+	const enum engine_vm_state state = _i ? ENGINE_VM_NOT_ANSWERING : ENGINE_VM_ARRIVING;
+	uint64_t begun;
+
+	config.loosens = false;
+	setup_pool(MIB(1000));
+	world_capped(&w, 2, MIB(500), MIB(300), &none);
+	world_add(&w, 3, MEMCG_ROOT_ID, MIB(700), MIB(440), &none);
+	w.pool.size = MIB(800); /* free 60: in the band */
+	world_ticks(&w, 50);
+	world_state(&w, 2, state);
+	world_tick(&w);
+	begun = w.now;
+	world_state(&w, 2, ENGINE_VM_RUNNING);
+	world_tick(&w);
+	begun = _i ? w.now : begun;
+	w.pool.size = MIB(4000);
+	for (unsigned int i = 0; i < 100 && !world_action(&w, 2); i++)
+		world_tick(&w);
+	ck_assert_uint_eq(w.now - begun, config.rest_us);
 }
 END_TEST
 
@@ -643,6 +723,8 @@ int main(void)
 	tcase_add_loop_test(
 		t, rest_above_the_target_of_a_balloon_that_deflates_on_oom_is_distress, 0, 2);
 	tcase_add_test(t, a_rest_less_than_a_granule_above_the_target_is_at_the_target);
+	tcase_add_test(
+		t, a_rest_a_granule_above_the_target_of_a_balloon_that_deflates_on_oom_is_distress);
 	tcase_add_test(t, what_is_asked_once_more_is_not_below_a_min_that_was_raised);
 	tcase_add_test(t, what_is_asked_once_more_is_at_most_the_ceiling);
 	tcase_add_test(t, guest_that_must_keep_more_than_its_ceiling_is_not_asked_once_more);
@@ -666,6 +748,7 @@ int main(void)
 	tcase_add_test(
 		t, a_word_that_the_guest_has_followed_when_it_is_told_is_the_ceiling_all_the_same);
 	tcase_add_test(t, a_word_of_somebody_else_s_stands_until_the_guest_rests_there);
+	tcase_add_test(t, a_guest_that_rests_where_somebody_else_set_it_is_held_for_that_no_longer);
 	tcase_add_test(t,
 		a_guest_that_never_rests_after_somebody_else_set_it_is_asked_again_after_a_hold_time);
 	tcase_add_test(t, what_somebody_else_sets_before_ballast_did_is_only_what_is_found);
@@ -679,6 +762,8 @@ int main(void)
 	tcase_add_test(t, a_rest_a_granule_above_the_ceiling_is_let_be);
 	tcase_add_test(t, a_balloon_that_deflates_slowly_wishes_nothing);
 	tcase_add_test(t, actual_rests_once_it_stood_still_for_the_time_of_a_rest);
+	tcase_add_test(t, a_guest_that_was_paused_rests_where_it_rested);
+	tcase_add_loop_test(t, a_guest_that_started_or_hung_rests_anew, 0, 2);
 	tcase_add_test(t, a_contended_vm_may_give_with_the_tick_at_which_its_hold_time_is_over);
 	suite_add_tcase(s, t);
 	return suite_run(s);

@@ -472,6 +472,9 @@ START_TEST(new_groups_are_refused_where_they_cannot_be)
 	for (int i = 0; i < 64; i++)
 		parent = group(parent, id++);
 	ck_assert_uint_eq(parent->level, MEMCG_MAX_DEPTH);
+	vm = group(parent->parent, id++); /* another one, there */
+	ck_assert_ptr_ne(vm, parent);
+	ck_assert_uint_eq(parent->id, vm->id - 1);
 	ck_assert_int_eq(memcg_new(tree, parent, id, &none), -ELOOP);
 	ck_assert_ptr_null(none);
 	memcg_verify(tree);
@@ -486,6 +489,7 @@ START_TEST(groups_are_found_by_id_while_the_table_grows_and_after)
 		ck_assert_uint_eq(memcg_find(tree, id * id)->id, id * id);
 	ck_assert_ptr_null(memcg_find(tree, 2));
 	ck_assert_ptr_null(memcg_find(tree, 0));
+	ck_assert_uint_eq(tree->nr_buckets, 1024); /* 999 groups, and each bucket can be picked */
 	memcg_verify(tree);
 }
 END_TEST

@@ -318,6 +318,27 @@ START_TEST(low_bounds_the_soft_steps_too)
 }
 END_TEST
 
+START_TEST(there_is_room_for_all_the_shares_that_one_vm_may_have)
+{
+	static const struct {
+		unsigned int step;
+		uint64_t pages;
+	} expected[] = { { 1, MIB(10) }, { 2, MIB(10) }, { 4, MIB(10) }, { 4, MIB(30) },
+		{ 4, MIB(40) } };
+	struct memcg *a = vm(root, MIB(80), MIB(100), MIB(10));
+
+	a->vm->doubted = (uint32_t)MIB(20); /* half of it over its soft limit */
+	knobs(a, 0, MIB(40));
+	plan = (struct reclaim_plan){ .shares = shares, .nr_max = RECLAIM_SHARES };
+	reclaim(root, MIB(100), GRANULE, false, &plan);
+	ck_assert_uint_eq(plan.nr, 5);
+	for (size_t i = 0; i < 5; i++) {
+		ck_assert_uint_eq(plan.shares[i].step, expected[i].step);
+		ck_assert_uint_eq(plan.shares[i].pages, expected[i].pages);
+	}
+}
+END_TEST
+
 START_TEST(protection_of_a_group_is_shared_by_what_the_vms_below_claim)
 {
 	/* Field case BR-93: low 2, children 1.5 and 1.5, usage 2 and 1: 1.2 and 0.8. */
@@ -812,6 +833,7 @@ START_TEST(carries_are_kept_apart_for_each_root_and_step)
 	run(g, MIB(1), true);
 	ck_assert_int_ne(memcg_carries(a, 1)[2], 0);
 	ck_assert_int_eq(memcg_carries(a, 2)[2], 0);
+	ck_assert_ptr_eq(memcg_carries(a, 2), a->carries[1]); /* the last row that it has */
 }
 END_TEST
 
@@ -1122,6 +1144,7 @@ int main(void)
 	tcase_add_test(t, a_step_gets_what_the_caps_before_it_cannot_cover_and_says_so);
 	tcase_add_test(t, low_holds_until_the_end_of_step_four);
 	tcase_add_test(t, low_bounds_the_soft_steps_too);
+	tcase_add_test(t, there_is_room_for_all_the_shares_that_one_vm_may_have);
 	tcase_add_test(t, protection_of_a_group_is_shared_by_what_the_vms_below_claim);
 	tcase_add_test(t, min_of_a_group_holds_below_it_but_not_when_it_is_the_root_of_the_reclaim);
 	tcase_add_test(t, a_vm_over_its_own_max_is_taken_below_its_low_but_not_below_what_it_keeps);

@@ -279,6 +279,7 @@ void world_tick(struct world *w)
 	}
 	in.nr_charges = engine_charges(w->engine, &in.charges);
 	w->error = engine_tick(w->engine, &in, &w->out);
+	assert(w->out.next > w->now); /* or a loop would tick for ever */
 	memcg_verify(engine_tree(w->engine));
 	w->nr_changes = w->nr_requests = w->nr_results = 0;
 	for (size_t i = 0; i < w->out.nr_events && w->nr_events < 256; i++)
