@@ -254,7 +254,23 @@ void give_loosen(struct engine *e)
 			(struct engine_reason){
 				.type = ENGINE_LOOSEN, .bound = vm->memcg->knobs.soft_limit });
 		vm->hold_until = e->now + e->config.hold_us;
+		vm_hold(vm, &vm->lifted_until, vm->hold_until);
+		topology_refresh(e, vm);
 	}
+}
+
+/*
+ * It gave what it had and its cap was lifted: what little it has beside that is not worth cutting
+ * and lifting it again before a hold time has passed. Of one in excess it is: nobody else gives as
+ * long as that one can.
+ */
+bool give_rests(const struct engine *e, const struct vm *vm)
+{
+	const struct reclaim_vm *r = &vm->reclaim;
+
+	return vm->held_until > e->now && vm->lifted_until > e->now &&
+	       pages_sub(r->usage, r->keep) < RECLAIM_MIN_GRANULES * e->config.granule &&
+	       !in_excess(e, vm);
 }
 
 static bool wants(const struct engine *e, const struct vm *vm)
