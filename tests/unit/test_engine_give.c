@@ -433,6 +433,37 @@ START_TEST(a_guest_has_refilled_when_half_of_what_it_gave_is_back)
 }
 END_TEST
 
+/* Its next cut begins so many ticks after its cap was lifted; what it keeps beside its usage. */
+static uint64_t loosened_after(unsigned int ticks)
+{
+	const struct engine_action *a;
+
+	setup_pool(MIB(1000));
+	world_add(&w, 2, MEMCG_ROOT_ID, MIB(900), MIB(700), &none);
+	world_add(&w, 9, MEMCG_ROOT_ID, MIB(300), MIB(255), &none);
+	world_vm(&w, 9)->anon = MIB(255);
+	ck_assert_ptr_nonnull(next_loosening());
+	world_vm(&w, 2)->resident = MIB(700);
+	w.pool.size = MIB(2000);
+	world_ticks(&w, ticks - 1);
+	ck_assert_uint_eq(world_view(&w, 2).asks, 1);
+	w.pool.size = MIB(1000);
+	world_tick(&w);
+	ck_assert_uint_eq(world_view(&w, 2).asks, 2);
+	a = next_loosening();
+	ck_assert_ptr_nonnull(a);
+	return a->target - a->reason.usage;
+}
+
+/* A hold time is 100 ticks. */
+START_TEST(a_guest_that_is_cut_again_as_the_hold_time_ends_has_not_refilled)
+{
+	ck_assert_uint_eq(loosened_after(99), MIB(64));
+	teardown();
+	ck_assert_uint_gt(loosened_after(100), MIB(64));
+}
+END_TEST
+
 START_TEST(a_guest_that_swaps_in_what_it_gave_was_cut_too_deep_and_is_not_capped)
 {
 	const struct engine_action *a;
@@ -840,6 +871,7 @@ int main(void)
 	tcase_add_test(t, a_granule_is_worth_a_feed_and_less_is_not);
 	tcase_add_test(t, a_granule_is_worth_loosening_and_less_is_not);
 	tcase_add_test(t, a_granule_above_wm_high_is_given_to_who_misses_no_more);
+	tcase_add_test(t, a_guest_that_is_cut_again_as_the_hold_time_ends_has_not_refilled);
 	tcase_add_test(t, a_guest_has_refilled_when_half_of_what_it_gave_is_back);
 	tcase_add_test(t, guest_that_gave_the_little_it_had_is_asked_for_that_once_in_a_hold_time);
 	tcase_add_test(t, guest_that_has_much_anew_is_asked_at_once);
