@@ -309,8 +309,8 @@ START_TEST(nothing_is_loosened_under_a_group_over_its_max)
 }
 END_TEST
 
-/* So many ticks of a pool that stays short, and 2 has so much over its min, again and again. */
-static void live_on_a_little(uint64_t little, uint64_t soft_limit, unsigned int ticks)
+/* In a pool that stays short 2 has so much over its min, and takes it back whenever it may. */
+static void lives_on_a_little(uint64_t little, uint64_t soft_limit)
 {
 	struct memcg_knobs knobs = soft(soft_limit);
 
@@ -319,38 +319,57 @@ static void live_on_a_little(uint64_t little, uint64_t soft_limit, unsigned int 
 	world_add(&w, 2, MEMCG_ROOT_ID, MIB(500), MIB(400), &knobs);
 	world_add(&w, 9, MEMCG_ROOT_ID, MIB(300), MIB(200), &none);
 	world_vm(&w, 9)->anon = MIB(200);
-	for (unsigned int i = 0; i < ticks; i++) {
-		world_vm(&w, 2)->resident = pages_min(world_vm(&w, 2)->actual, MIB(400));
-		world_tick(&w);
-	}
 }
 
-/* It is cut, its cap is lifted, the guest takes it back: once in a hold time of 100 ticks. */
+/* How many ticks until it is told that, with so much used meanwhile. */
+static unsigned int ticks_to(enum engine_reason_type type, uint64_t uses)
+{
+	const struct engine_action *a = NULL;
+	unsigned int ticks = 0;
+
+	for (; ticks < 200 && !(a && a->reason.type == type); ticks++) {
+		world_vm(&w, 2)->resident = pages_min(world_vm(&w, 2)->actual, uses);
+		world_tick(&w);
+		a = world_action(&w, 2);
+	}
+	return ticks;
+}
+
+/* A hold time is 100 ticks. */
 START_TEST(guest_that_gave_the_little_it_had_is_asked_for_that_once_in_a_hold_time)
 {
-	size_t asks;
-
-	live_on_a_little(MIB(3), PAGES_UNLIMITED, 300);
-	asks = world_view(&w, 2).asks;
-	ck_assert_uint_ge(asks, 2); /* nor is it forgotten */
-	ck_assert_uint_le(asks, 4);
+	lives_on_a_little(MIB(3), PAGES_UNLIMITED);
+	ticks_to(ENGINE_LOOSEN, MIB(400));
+	world_vm(&w, 2)->resident = MIB(400);
+	world_tick(&w);
+	ck_assert_int_eq(world_view(&w, 2).hold, RECLAIM_HOLD_PROTECTED);
+	ck_assert_uint_eq(ticks_to(ENGINE_CUT, MIB(400)), 99);
+	ticks_to(ENGINE_LOOSEN, MIB(400));
+	for (unsigned int i = 0; i < 2; i++) {
+		ck_assert_uint_eq(ticks_to(ENGINE_CUT, MIB(400)), 100);
+		ck_assert_uint_lt(ticks_to(ENGINE_LOOSEN, MIB(400)), 20);
+	}
+	ck_assert_uint_eq(world_view(&w, 2).asks, 4);
 }
 END_TEST
 
-START_TEST(guest_that_has_much_anew_is_asked_at_once)
+/* Sixteen granules are worth a command. */
+START_TEST(guest_that_has_enough_anew_is_asked_at_once)
 {
-	live_on_a_little(MIB(3), PAGES_UNLIMITED, 50);
-	ck_assert_uint_eq(world_view(&w, 2).asks, 1);
-	world_vm(&w, 2)->resident = MIB(397 + 16);
-	world_tick(&w);
-	ck_assert_uint_eq(world_view(&w, 2).asks, 2);
+	lives_on_a_little(MIB(3), PAGES_UNLIMITED);
+	ticks_to(ENGINE_LOOSEN, MIB(400));
+	/* It has its ceiling a tick after it was told, and uses it. */
+	ck_assert_uint_eq(ticks_to(ENGINE_CUT, MIB(397 + 16)), 2);
+	ticks_to(ENGINE_LOOSEN, MIB(397));
+	ck_assert_uint_eq(ticks_to(ENGINE_CUT, MIB(397 + 16) - 1), 100);
 }
 END_TEST
 
 START_TEST(guest_in_excess_gives_the_little_it_has_as_often_as_it_has_it)
 {
-	live_on_a_little(MIB(3), MIB(100), 100);
-	ck_assert_uint_gt(world_view(&w, 2).asks, 4);
+	lives_on_a_little(MIB(3), MIB(100));
+	for (unsigned int i = 0; i < 5; i++)
+		ck_assert_uint_lt(ticks_to(ENGINE_CUT, MIB(400)), 20);
 }
 END_TEST
 
@@ -874,7 +893,7 @@ int main(void)
 	tcase_add_test(t, a_guest_that_is_cut_again_as_the_hold_time_ends_has_not_refilled);
 	tcase_add_test(t, a_guest_has_refilled_when_half_of_what_it_gave_is_back);
 	tcase_add_test(t, guest_that_gave_the_little_it_had_is_asked_for_that_once_in_a_hold_time);
-	tcase_add_test(t, guest_that_has_much_anew_is_asked_at_once);
+	tcase_add_test(t, guest_that_has_enough_anew_is_asked_at_once);
 	tcase_add_test(t, guest_in_excess_gives_the_little_it_has_as_often_as_it_has_it);
 	tcase_add_test(t, a_guest_that_refills_at_once_without_missing_anything_is_capped);
 	tcase_add_test(t, a_guest_that_swaps_in_what_it_gave_was_cut_too_deep_and_is_not_capped);
