@@ -93,7 +93,7 @@ struct vm {
 	uint64_t spared_until; /* its agent said that it lacks memory: until then nothing is cold */
 	uint64_t refused_until;	 /* a way back was refused: not tried before */
 	uint64_t released_until; /* let go by the operator: not asked before */
-	uint64_t lifted_until;	 /* its cap was lifted: a little is not asked before */
+	uint64_t lifted_until;	 /* its cap was lifted again: a little is not asked before */
 	uint64_t gift_until;	 /* a gift not yet taken, until then: usage may grow to ... */
 	uint64_t gift_to;
 	/* After a cut its cap was lifted: at refill_at before refill_until it has refilled. */
