@@ -448,7 +448,7 @@ static bool waits_held(struct engine *e, const struct vm *vm)
 	return waits_until(e, vm->failed_until) | waits_until(e, vm->contended_until) |
 	       waits_until(e, vm->refused_until) | waits_until(e, vm->fed_until) |
 	       waits_until(e, vm->spared_until) | waits_until(e, vm->heeded_until) |
-	       waits_until(e, vm->released_until) |
+	       waits_until(e, vm->released_until) | waits_until(e, vm->lifted_until) |
 	       waits_until(e, give_reserved(e, vm) ? vm->gift_until : 0);
 }
 

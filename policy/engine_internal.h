@@ -93,6 +93,7 @@ struct vm {
 	uint64_t spared_until; /* its agent said that it lacks memory: until then nothing is cold */
 	uint64_t refused_until;	 /* a way back was refused: not tried before */
 	uint64_t released_until; /* let go by the operator: not asked before */
+	uint64_t lifted_until;	 /* its cap was lifted again: a little is not asked before */
 	uint64_t gift_until;	 /* a gift not yet taken, until then: usage may grow to ... */
 	uint64_t gift_to;
 	/* After a cut its cap was lifted: at refill_at before refill_until it has refilled. */
@@ -361,7 +362,8 @@ void give_loosen(struct engine *e);
 void give_gifts(struct engine *e);
 /* Its agent's word, and not that of one in excess: nothing of it is taken for cold. */
 bool give_spares(const struct engine *e, const struct vm *vm);
-void give_heed(const struct engine *e, struct vm *vm); /* of a new sample */
+void give_heed(const struct engine *e, struct vm *vm);	      /* of a new sample */
+bool give_rests(const struct engine *e, const struct vm *vm); /* by usage and keep in reclaim */
 bool give_refilled(const struct engine *e, const struct vm *vm);
 uint64_t give_reserved(const struct engine *e, const struct vm *vm); /* gift not yet taken */
 

@@ -238,6 +238,7 @@ static void watch_refill(const struct engine *e, struct vm *vm)
 void give_loosen(struct engine *e)
 {
 	uint64_t target;
+	bool again; /* it got something back not long ago */
 
 	if (!e->config.loosens)
 		return;
@@ -253,8 +254,27 @@ void give_loosen(struct engine *e)
 		engine_act(e, vm, target,
 			(struct engine_reason){
 				.type = ENGINE_LOOSEN, .bound = vm->memcg->knobs.soft_limit });
+		again = vm->hold_until && e->now < vm->hold_until + e->config.hold_us;
 		vm->hold_until = e->now + e->config.hold_us;
+		if (!again)
+			continue;
+		vm_hold(vm, &vm->lifted_until, vm->hold_until);
+		topology_refresh(e, vm);
 	}
+}
+
+/*
+ * It gave what it had and its cap was lifted, again: what little it has beside that is not worth
+ * cutting and lifting it again before a hold time has passed. Of one in excess it is: nobody else
+ * gives as long as that one can.
+ */
+bool give_rests(const struct engine *e, const struct vm *vm)
+{
+	const struct reclaim_vm *r = &vm->reclaim;
+
+	return vm->held_until > e->now && vm->lifted_until > e->now &&
+	       pages_sub(r->usage, r->keep) < RECLAIM_MIN_GRANULES * e->config.granule &&
+	       !in_excess(e, vm);
 }
 
 static bool wants(const struct engine *e, const struct vm *vm)

@@ -52,7 +52,8 @@ static bool expects(const struct engine *e, const struct vm *vm)
 	       (vm->failed_until > e->now || vm->contended_until > e->now ||
 		       vm->refused_until > e->now || vm->fed_until > e->now ||
 		       vm->spared_until > e->now || vm->heeded_until > e->now ||
-		       vm->released_until > e->now || give_reserved(e, vm));
+		       vm->released_until > e->now || vm->lifted_until > e->now ||
+		       give_reserved(e, vm));
 }
 
 void topology_free_vm(struct engine *e, struct vm *vm)
@@ -111,6 +112,8 @@ void topology_refresh(struct engine *e, struct vm *vm)
 	asked = vm->waiting + (vm->ask_on ? vm->ask.from - vm->ask.goal : 0);
 	r->at_most = vm->delivered ? pages_sub(vm->delivered, asked) : PAGES_UNLIMITED;
 	r->at_most = pages_min(r->at_most, pages_sub(ask_in_time(e, vm), vm->owed));
+	if (give_rests(e, vm))
+		r->at_most = 0;
 	r->slack = ask_goes_inside(e, vm) ? 0 : pages_sub(set->actual, set->usage);
 	r->told = vm->attrs.agent && vm_knows(&vm->sample, VM_LISTS);
 	r->hold = hold_of(e, vm);

@@ -28,7 +28,7 @@ static void view_vm(const struct engine *e, const struct vm *vm, struct engine_v
 	if (vm->state == ENGINE_VM_RUNNING && vm->contended_until > e->now)
 		view->state = ENGINE_VM_CONTENDED;
 	if (view->hold == RECLAIM_HOLD_NONE &&
-		vm->reclaim.usage < vm->reclaim.keep + e->config.granule)
+		(vm->reclaim.usage < vm->reclaim.keep + e->config.granule || give_rests(e, vm)))
 		view->hold = vm_hides(e, vm) ? RECLAIM_HOLD_ACTUAL : RECLAIM_HOLD_PROTECTED;
 	view->attrs = vm->attrs;
 	view->sample = vm->sample;

@@ -154,7 +154,10 @@ static void look(struct hv *hv, const xc_domaininfo_t *info)
 	if (!d)
 		return;
 	d->seen = true;
-	if (domain_look(d, hv_now(), info, hv->calls->times.rest) && d->adopted)
+	if (!domain_look(d, hv_now(), info, hv->calls->times.rest) || !d->adopted)
+		return;
+	/* What one loses by dying nobody wished it to have less. */
+	if (!(d->flags & XEN_DOMINF_dying))
 		tell(hv, d, HV_EVENT_BALLOON, domain_actual_kib(d) * 1024);
 }
 

@@ -309,6 +309,74 @@ START_TEST(nothing_is_loosened_under_a_group_over_its_max)
 }
 END_TEST
 
+/* In a pool that stays short 2 has so much over its min, and takes it back whenever it may. */
+static void lives_on_a_little(uint64_t little, uint64_t soft_limit)
+{
+	struct memcg_knobs knobs = soft(soft_limit);
+
+	knobs.min = MIB(400) - little;
+	setup_pool(MIB(620));
+	world_add(&w, 2, MEMCG_ROOT_ID, MIB(500), MIB(400), &knobs);
+	world_add(&w, 9, MEMCG_ROOT_ID, MIB(300), MIB(200), &none);
+	world_vm(&w, 9)->anon = MIB(200);
+}
+
+/* How many ticks until it is told that, with so much used meanwhile. */
+static unsigned int ticks_to(enum engine_reason_type type, uint64_t uses)
+{
+	const struct engine_action *a = NULL;
+	unsigned int ticks = 0;
+
+	for (; ticks < 200 && !(a && a->reason.type == type); ticks++) {
+		world_vm(&w, 2)->resident = pages_min(world_vm(&w, 2)->actual, uses);
+		world_tick(&w);
+		a = world_action(&w, 2);
+	}
+	return ticks;
+}
+
+/* A hold time is 100 ticks. */
+START_TEST(guest_that_gave_the_little_it_had_is_asked_for_that_once_in_a_hold_time)
+{
+	lives_on_a_little(MIB(3), PAGES_UNLIMITED);
+	ticks_to(ENGINE_LOOSEN, MIB(400));
+	ck_assert_uint_eq(ticks_to(ENGINE_CUT, MIB(400)), 2); /* nobody knows yet */
+	ticks_to(ENGINE_LOOSEN, MIB(400));
+	world_vm(&w, 2)->resident = MIB(400);
+	world_tick(&w);
+	ck_assert_int_eq(world_view(&w, 2).hold, RECLAIM_HOLD_PROTECTED);
+	ck_assert_uint_eq(ticks_to(ENGINE_CUT, MIB(400)), 99);
+	ticks_to(ENGINE_LOOSEN, MIB(400));
+	for (unsigned int i = 0; i < 2; i++) {
+		ck_assert_uint_eq(ticks_to(ENGINE_CUT, MIB(400)), 100);
+		ck_assert_uint_lt(ticks_to(ENGINE_LOOSEN, MIB(400)), 20);
+	}
+	ck_assert_uint_eq(world_view(&w, 2).asks, 5);
+}
+END_TEST
+
+/* Sixteen granules are worth a command. */
+START_TEST(guest_that_has_enough_anew_is_asked_at_once)
+{
+	lives_on_a_little(MIB(3), PAGES_UNLIMITED);
+	ticks_to(ENGINE_LOOSEN, MIB(400));
+	ck_assert_uint_eq(ticks_to(ENGINE_CUT, MIB(400)), 2); /* nobody knows yet */
+	ticks_to(ENGINE_LOOSEN, MIB(400));
+	/* It has its ceiling a tick after it was told, and uses it. */
+	ck_assert_uint_eq(ticks_to(ENGINE_CUT, MIB(397 + 16)), 2);
+	ticks_to(ENGINE_LOOSEN, MIB(397));
+	ck_assert_uint_eq(ticks_to(ENGINE_CUT, MIB(397 + 16) - 1), 100);
+}
+END_TEST
+
+START_TEST(guest_in_excess_gives_the_little_it_has_as_often_as_it_has_it)
+{
+	lives_on_a_little(MIB(3), MIB(100));
+	for (unsigned int i = 0; i < 5; i++)
+		ck_assert_uint_lt(ticks_to(ENGINE_CUT, MIB(400)), 20);
+}
+END_TEST
+
 /* Takes back what it gave as fast as it can, from its page cache. */
 static void refills(uint64_t id)
 {
@@ -385,6 +453,37 @@ START_TEST(a_guest_has_refilled_when_half_of_what_it_gave_is_back)
 		if (!less)
 			world_close(&w);
 	}
+}
+END_TEST
+
+/* Its next cut begins so many ticks after its cap was lifted; what it keeps beside its usage. */
+static uint64_t loosened_after(unsigned int ticks)
+{
+	const struct engine_action *a;
+
+	setup_pool(MIB(1000));
+	world_add(&w, 2, MEMCG_ROOT_ID, MIB(900), MIB(700), &none);
+	world_add(&w, 9, MEMCG_ROOT_ID, MIB(300), MIB(255), &none);
+	world_vm(&w, 9)->anon = MIB(255);
+	ck_assert_ptr_nonnull(next_loosening());
+	world_vm(&w, 2)->resident = MIB(700);
+	w.pool.size = MIB(2000);
+	world_ticks(&w, ticks - 1);
+	ck_assert_uint_eq(world_view(&w, 2).asks, 1);
+	w.pool.size = MIB(1000);
+	world_tick(&w);
+	ck_assert_uint_eq(world_view(&w, 2).asks, 2);
+	a = next_loosening();
+	ck_assert_ptr_nonnull(a);
+	return a->target - a->reason.usage;
+}
+
+/* A hold time is 100 ticks. */
+START_TEST(a_guest_that_is_cut_again_as_the_hold_time_ends_has_not_refilled)
+{
+	ck_assert_uint_eq(loosened_after(99), MIB(64));
+	teardown();
+	ck_assert_uint_gt(loosened_after(100), MIB(64));
 }
 END_TEST
 
@@ -898,7 +997,11 @@ int main(void)
 	tcase_add_test(t, a_granule_is_worth_a_feed_and_less_is_not);
 	tcase_add_test(t, a_granule_is_worth_loosening_and_less_is_not);
 	tcase_add_test(t, a_granule_above_wm_high_is_given_to_who_misses_no_more);
+	tcase_add_test(t, a_guest_that_is_cut_again_as_the_hold_time_ends_has_not_refilled);
 	tcase_add_test(t, a_guest_has_refilled_when_half_of_what_it_gave_is_back);
+	tcase_add_test(t, guest_that_gave_the_little_it_had_is_asked_for_that_once_in_a_hold_time);
+	tcase_add_test(t, guest_that_has_enough_anew_is_asked_at_once);
+	tcase_add_test(t, guest_in_excess_gives_the_little_it_has_as_often_as_it_has_it);
 	tcase_add_test(t, a_guest_that_refills_at_once_without_missing_anything_is_capped);
 	tcase_add_test(t, a_guest_that_swaps_in_what_it_gave_was_cut_too_deep_and_is_not_capped);
 	tcase_add_test(t, a_guest_cut_again_after_a_hold_time_has_its_limit_back);

@@ -157,6 +157,26 @@ START_TEST(a_domain_that_the_hypervisor_has_no_more_is_left_alone_though_its_pat
 }
 END_TEST
 
+/* The hypervisor lists it until the last page is gone. Both are seen by one look, in this order. */
+START_TEST(what_a_dying_domain_loses_is_not_told_as_its_balloon_s)
+{
+	const struct hv_uuid uuid = fake_xen_uuid(db);
+	struct hv_event event;
+
+	open_rested_host();
+	ck_assert_uint_eq(listed(), 2);
+	fake_xen_lock();
+	web->stuck = db->stuck = true;
+	web->flags |= XEN_DOMINF_dying;
+	web->tot_kib = 4;
+	db->tot_kib = GUEST / 2;
+	fake_xen_unlock();
+	event = wait_for(HV_EVENT_BALLOON, 0);
+	ck_assert_mem_eq(&event.uuid, &uuid, sizeof(uuid));
+	hv_event_clear(&event);
+}
+END_TEST
+
 /* With 2 GiB, under the zero uuid that it has. */
 static struct hv_uuid add_dom0(void)
 {
@@ -816,6 +836,7 @@ int main(void)
 	tcase_add_test(tc, BR_66_no_path_of_a_dead_domain_is_made_again);
 	tcase_add_test(tc,
 		a_domain_that_the_hypervisor_has_no_more_is_left_alone_though_its_path_is_there);
+	tcase_add_test(tc, what_a_dying_domain_loses_is_not_told_as_its_balloon_s);
 	tcase_add_test(tc, BR_72_dom0_is_off_limits_unless_it_has_a_minimum);
 	tcase_add_test(tc,
 		BR_72_dom0_keeps_its_minimum_whatever_is_asked_and_another_writer_is_not_fought);
