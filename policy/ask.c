@@ -128,7 +128,8 @@ static uint64_t take_back(struct engine *e, struct vm *vm, uint64_t pages)
 	vm->waiting -= waiting;
 	out = settle_outstanding(vm);
 	ask = pages_min(out, pages - waiting);
-	if (ask && out - ask < e->config.granule) {
+	/* Nothing is asked any more where a goal is what it has: it may use more, swapped out. */
+	if (ask && (out - ask < e->config.granule || vm->ask.goal + ask >= vm->set.actual)) {
 		settle_cancel(e, vm, vm->set.actual);
 		return waiting + out;
 	}

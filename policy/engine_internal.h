@@ -288,6 +288,15 @@ static inline bool vm_hides(const struct engine *e, const struct vm *vm)
 	       pages_max(RECLAIM_MIN_GRANULES * e->config.granule, vm->set.cost / 8);
 }
 
+/*
+ * It has less than it was ever told since it last rested: by somebody's hand. Where it rests will
+ * be their wish, and until then it is told nothing more, or it would not rest there.
+ */
+static inline bool vm_lowered(const struct engine *e, const struct vm *vm)
+{
+	return vm->touched && !vm->rested && vm->set.actual + e->config.granule <= vm->lowest;
+}
+
 static inline bool vm_capped(const struct vm *vm)
 {
 	return vm->touched && vm->target && vm->target < vm_limit(vm);

@@ -243,7 +243,8 @@ void give_loosen(struct engine *e)
 	if (!e->config.loosens)
 		return;
 	for (struct vm *vm = busy_first(e); vm; vm = busy_next(e, vm)) {
-		if (!vm->cut || vm_asked(vm) || !may_receive(e, vm) || under_max(vm))
+		if (!vm->cut || vm_asked(vm) || !may_receive(e, vm) || under_max(vm) ||
+			vm_lowered(e, vm))
 			continue;
 		vm->cut = false;
 		watch_refill(e, vm);

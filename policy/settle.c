@@ -63,6 +63,7 @@ static void end(struct engine *e, struct vm *vm)
 	vm->waiting = pages_sub(vm->waiting, pages_sub(vm->ask.goal, vm->set.usage));
 	/* What was beside actual is no more what a target is reckoned from. */
 	vm->set.usage = pages_min(vm->set.usage, vm->set.actual);
+	vm->set.resident = pages_min(vm->set.resident, vm->set.usage);
 	vm->ask_on = false;
 	vm->out = 0;
 	vm->cut = true;
@@ -107,6 +108,8 @@ void settle_cancel(struct engine *e, struct vm *vm, uint64_t target)
 	if (told || vm->owed)
 		end(e, vm);
 	topology_refresh(e, vm);
+	if (vm_lowered(e, vm))
+		return;
 	/*
 	 * What was given back may not have got through: what it has counts beside what it was told.
 	 * Of one that is not managed only what runs is ended.

@@ -623,6 +623,75 @@ START_TEST(a_goal_that_rises_to_where_the_ask_began_begins_it_anew)
 }
 END_TEST
 
+START_TEST(guest_that_comes_to_use_more_than_it_has_while_it_is_asked_is_told_no_more_than_it_has)
+{
+	struct memcg_knobs zero = soft(0);
+
+	world_open_pool(&w, MIB(2000));
+	world_add(&w, 2, MEMCG_ROOT_ID, MIB(500), MIB(290), &zero);
+	world_vm(&w, 2)->actual = world_vm(&w, 2)->target = MIB(300);
+	world_vm(&w, 2)->speed = 0;
+	world_reclaim(&w, 7, 2, MIB(20));
+	world_tick(&w);
+	ck_assert_uint_eq(world_action(&w, 2)->target, MIB(270));
+	for (int i = 0; i < 20; i++) {
+		world_vm(&w, 2)->swapped += MIB(3); /* it grows, and the host swaps */
+		world_tick(&w);
+		ck_assert_uint_le(world_view(&w, 2).target, MIB(300));
+	}
+	ck_assert_uint_eq(world_view(&w, 2).ceiling, MIB(300));
+}
+END_TEST
+
+START_TEST(somebody_s_smaller_target_in_an_ask_is_their_wish_though_the_ask_is_cancelled)
+{
+	struct memcg_knobs zero = soft(0);
+
+	world_open_pool(&w, MIB(2000));
+	world_add(&w, 2, MEMCG_ROOT_ID, MIB(500), MIB(480), &zero);
+	world_vm(&w, 2)->speed = 0;
+	world_reclaim(&w, 7, 2, MIB(20));
+	world_tick(&w);
+	ck_assert_uint_eq(world_action(&w, 2)->target, MIB(460));
+	world_vm(&w, 2)->actual = world_vm(&w, 2)->target = MIB(400); /* nothing left it yet */
+	world_vm(&w, 2)->pretends = true;
+	world_ticks(&w, 10);
+	zero.min = MIB(470);
+	world_knobs(&w, 2, &zero);
+	for (int i = 0; i < 40; i++) {
+		world_tick(&w);
+		ck_assert(!world_action(&w, 2) || world_action(&w, 2)->target <= MIB(400));
+	}
+	ck_assert_uint_eq(world_view(&w, 2).ceiling, MIB(400));
+}
+END_TEST
+
+/* Its last figures are of before its balloon was through. */
+START_TEST(ask_whose_end_is_seen_by_the_balloon_alone_is_settled_with_what_waits)
+{
+	struct memcg_knobs zero = soft(0);
+	struct engine_config config;
+
+	world_config(&config);
+	config.max_step = MIB(10);
+	world_open(&w, &config, MIB(2000));
+	world_add(&w, 2, MEMCG_ROOT_ID, MIB(480), MIB(480), &zero);
+	world_vm(&w, 2)->speed = MIB(9) - 50;
+	world_reclaim(&w, 7, 2, MIB(40));
+	world_tick(&w);
+	ck_assert_uint_eq(world_action(&w, 2)->target, MIB(470));
+	for (int i = 0; i < 10 && world_view(&w, 2).set.usage == MIB(480); i++)
+		world_tick(&w);
+	ck_assert_uint_eq(world_view(&w, 2).set.usage, MIB(471) + 50);
+	world_vm(&w, 2)->no_process = true;
+	for (int i = 0; i < 100 && !world_count(&w, ENGINE_EVENT_ASK_CAME); i++)
+		world_tick(&w);
+	ck_assert_uint_eq(world_event(&w, ENGINE_EVENT_ASK_CAME)->a, MIB(10));
+	ck_assert_uint_eq(world_view(&w, 2).set.usage, MIB(470));
+	ck_assert_uint_eq(world_view(&w, 2).set.resident, MIB(470));
+}
+END_TEST
+
 /* 2 was told 10 MiB of the 50 that are its share; 3 is not in excess. Neither balloon moves. */
 static void open_with_shares_that_wait(void)
 {
@@ -880,6 +949,9 @@ int main(void)
 		an_eighth_short_of_a_small_ask_has_come_and_more_has_not_yet,
 		an_ask_that_ends_at_the_floor_is_told_once,
 		a_goal_that_rises_to_where_the_ask_began_begins_it_anew,
+		ask_whose_end_is_seen_by_the_balloon_alone_is_settled_with_what_waits,
+		guest_that_comes_to_use_more_than_it_has_while_it_is_asked_is_told_no_more_than_it_has,
+		somebody_s_smaller_target_in_an_ask_is_their_wish_though_the_ask_is_cancelled,
 		what_waits_of_a_guest_that_cannot_give_any_more_is_asked_of_others,
 		what_waits_of_a_guest_whose_process_ends_is_not_passed_on,
 		what_waits_of_a_guest_whose_process_stays_unknown_is_passed_on_at_its_deadline,
