@@ -459,7 +459,7 @@ static void promote_all(struct engine *e)
 		else
 			promote_one(e, vm);
 	}
-	order(e->gift_vms, nr, sizeof(spare), &spare, goes_before);
+	order(e->gift_vms, nr, sizeof(struct vm *), &spare, goes_before);
 	for (size_t i = 0; i < nr; i++)
 		promote_one(e, e->gift_vms[i]);
 }

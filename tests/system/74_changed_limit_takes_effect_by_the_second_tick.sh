@@ -46,7 +46,7 @@ uptime_us() {
 begin
 mark=$(log_mark)
 guest web grow 70 "$STORY_RATE"
-wait_for 30 cut_begun batch "$mark"
+cut_begins batch "$mark"
 wait_for 30 story_grown
 wait_for 20 story_settled
 # In excess still, and so not loosened all the way; then the pool's free memory is put into the band.

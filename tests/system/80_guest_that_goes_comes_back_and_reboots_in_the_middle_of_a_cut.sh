@@ -27,7 +27,7 @@ uuid=$(lab_virsh domuuid batch)
 mark=$(log_mark)
 # All at once: what web grows by while batch dies is asked of spare, and that is right.
 guest web grow 60 $((4 * STORY_RATE))
-wait_for 30 cut_begun batch "$mark"
+cut_begins batch "$mark"
 guest_stop batch
 wait_for 10 shows "" || true
 expect "a guest that was destroyed is gone" "$(shows "" && echo 1 || echo 0)" -eq 1
@@ -61,7 +61,7 @@ squeeze_pool
 daemon_reload
 mark=$(log_mark)
 guest web grow 70 "$STORY_RATE"
-wait_for 20 cut_begun batch "$mark" || true
+cut_begins batch "$mark" || true
 expect "it is cut again" "$(cuts batch "$mark")" -ge 1
 mark=$(log_mark)
 lab_virsh reset batch

@@ -11,7 +11,7 @@ is_connected() {
 begin
 mark=$(log_mark)
 guest web grow 70 "$STORY_RATE"
-wait_for 30 cut_begun batch "$mark"
+cut_begins batch "$mark"
 daemon=$(<"$LAB/daemon.pid")
 lab_kill_libvirtd
 killed=$(log_mark)

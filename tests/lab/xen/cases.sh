@@ -238,6 +238,7 @@ expect "all of it came" "$?" -eq 0
 expect "its agent freed what was not free" "$(says web freed)" -ge $((24 * MIB * 1024))
 expect "web gave it" "$(tot web)" -le $((FULL - 47 * MIB))
 expect "the agent made no fault" "$(says web faults)" -le 0
+[ "$WRONG" = 0 ] || xenstore-ls "$D/$(id_of web)/ballast"
 ctl status
 verdict xen_agent_reports_over_xenstore_and_frees_before_the_balloon_takes
 
