@@ -46,7 +46,10 @@ static int ask(struct xenstore *s, uint32_t type, const char *path, const char *
 	if (n < 0)
 		return -errno;
 	/* The device takes a message whole: a part is the end of the way. */
-	return (size_t)n == XENSTORE_HEADER + at + length ? 0 : -EIO;
+	if ((size_t)n != XENSTORE_HEADER + at + length)
+		return -EIO;
+	s->out = type;
+	return 0;
 }
 
 int xenstore_start(struct xenstore *s, int fd)
@@ -74,32 +77,39 @@ int xenstore_open(struct xenstore *s)
 	return r;
 }
 
-int xenstore_send(struct xenstore *s, const char *text, size_t length)
+static int write_message(struct xenstore *s)
 {
 	char path[sizeof(PROTOCOL_STORE_GUEST) + 12];
-	int r;
 
-	if (s->writes == PROTOCOL_STORE_KEYS)
-		return -EAGAIN;
 	snprintf(path, sizeof(path), PROTOCOL_STORE_GUEST "/%u", s->key);
-	r = ask(s, TYPE_WRITE, path, text, length);
-	if (r < 0)
-		return r;
 	s->key = (s->key + 1) % PROTOCOL_STORE_KEYS;
-	s->writes++;
-	return 0;
+	return ask(s, TYPE_WRITE, path, s->messages[s->first].text, s->messages[s->first].length);
 }
 
-static int read_host(struct xenstore *s)
+/* What is to be asked next, where nothing is. */
+static int go_on(struct xenstore *s)
 {
-	int r;
-
-	s->again = s->reading;
-	if (s->reading)
+	if (s->out)
 		return 0;
-	r = ask(s, TYPE_READ, PROTOCOL_STORE_HOST, "", 0);
-	s->reading = r == 0;
-	return r;
+	if (s->changed) {
+		s->changed = false;
+		return ask(s, TYPE_READ, PROTOCOL_STORE_HOST, "", 0);
+	}
+	return s->waiting ? write_message(s) : 0;
+}
+
+int xenstore_send(struct xenstore *s, const char *text, size_t length)
+{
+	unsigned int last = (s->first + s->waiting) % PROTOCOL_STORE_KEYS;
+
+	if (length > sizeof(s->messages[last].text))
+		return -EMSGSIZE;
+	if (s->waiting == PROTOCOL_STORE_KEYS)
+		return -EAGAIN;
+	memcpy(s->messages[last].text, text, length);
+	s->messages[last].length = length;
+	s->waiting++;
+	return go_on(s);
 }
 
 /* "NUMBER\nMESSAGE": true where the number is another than the last one's. */
@@ -120,22 +130,28 @@ static bool take_value(struct xenstore *s, const char *value, size_t length, siz
 /* As xenstore_receive(), of one message. */
 static int take(struct xenstore *s, const struct header *h, const char *payload, size_t *ret_length)
 {
-	int r = 0;
+	uint32_t request = s->out;
+	int r;
 
-	if (h->type == TYPE_EVENT)
-		return read_host(s);
-	if (h->request == TYPE_WRITE && s->writes > 0)
-		s->writes--;
-	if (h->request == TYPE_WATCH && h->type == TYPE_ERROR)
-		return -EIO;
-	if (h->request != TYPE_READ || !s->reading)
+	if (h->type == TYPE_EVENT) {
+		s->changed = true;
+		return go_on(s);
+	}
+	if (!request || h->request != request)
 		return 0;
-	s->reading = false;
-	if (s->again)
-		r = read_host(s);
-	if (r == 0 && h->type == TYPE_ERROR)
+	s->out = 0;
+	if (request == TYPE_WATCH && h->type == TYPE_ERROR)
+		return -EIO;
+	if (request == TYPE_WRITE) {
+		s->first = (s->first + 1) % PROTOCOL_STORE_KEYS;
+		s->waiting--;
+	}
+	r = go_on(s);
+	if (r < 0 || request != TYPE_READ)
+		return r;
+	if (h->type == TYPE_ERROR)
 		return -ENOTCONN;
-	return r == 0 && h->type == TYPE_READ ? take_value(s, payload, h->length, ret_length) : r;
+	return h->type == TYPE_READ ? take_value(s, payload, h->length, ret_length) : 0;
 }
 
 /* 1: *ret_header is of a message that is there whole. */

@@ -4,14 +4,19 @@
  * in common/protocol.h), through the kernel's xenbus device, which speaks xenstore's own protocol.
  *
  * What the host says is read when a watch tells that it changed, each message once. Messages to it
- * go into the guest's keys in turn; one that xenstored has not taken yet is not waited for. No
- * allocation; one thread. A message of xenstored's that cannot be one ends the way.
+ * go into the guest's keys in turn; one that xenstored has not taken yet is not waited for. One
+ * request at a time is with the kernel: until it has passed one on, the device keeps what it says
+ * where the next one is written. No allocation; one thread. A message of xenstored's that cannot be
+ * one ends the way.
  */
 #ifndef BALLAST_GUEST_AGENT_XENSTORE_H
 #define BALLAST_GUEST_AGENT_XENSTORE_H
 
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
+
+#include "common/protocol.h"
 
 /* xenstore's limit for what follows the header of a message. */
 #define XENSTORE_PAYLOAD 4096
@@ -20,9 +25,14 @@
 
 struct xenstore {
 	int fd;
-	unsigned int key;	      /* the next message's */
-	unsigned int writes;	      /* that are not answered */
-	bool reading, again;	      /* the host's key is read; and is to be read once more */
+	uint32_t out;		     /* type of the request that is not answered; 0: none */
+	bool changed;		     /* the host's key is to be read */
+	unsigned int key;	     /* the next message's */
+	unsigned int first, waiting; /* messages that are not answered, from first on */
+	struct {
+		size_t length;
+		char text[PROTOCOL_MESSAGE_MAX + 1];
+	} messages[PROTOCOL_STORE_KEYS];
 	char number[XENSTORE_NUMBER]; /* of the host's last message; "": none */
 	size_t length, taken;	      /* of data: what is there, what is done with */
 	char data[XENSTORE_HEADER + XENSTORE_PAYLOAD];

@@ -24,8 +24,9 @@ agent_says() {
 	ctl status --format json | jq -r --arg f "$1" '.vms[] | select(.name == "batch") | .agent[$f]'
 }
 
+# What it reported before it was filled has as much that is inactive.
 reported() {
-	[ "$(agent_says connected)" = true ] &&
+	[ "$(agent_says connected)" = true ] && [ "$(agent_mib active_file)" -ge $((AGENT_HOT - 4)) ] &&
 		[ "$(agent_mib inactive_file)" -ge $((STORY_BATCH_CACHE - AGENT_HOT - 40)) ]
 }
 
@@ -49,7 +50,7 @@ expect "all of it came" $status -eq 0
 expect "batch was asked" "$(cuts batch "$mark")" -ge 1
 # It has a second for it, and then the balloon takes what is left: how much that is, is the machine'"'"'s
 # speed. That it frees all when it has the time is shown below.
-expect "the agent freed some of it first" "$(agent_mib freed)" -ge 8
+expect "the agent freed some of it first" "$(agent_says freed)" -gt 0
 guest batch within hot warm /dev/vda 0 $AGENT_HOT
 expect "the hot group has nothing to read again" \
 	$(($(guest batch group_stat hot workingset_refault_file) - before)) -le 64
@@ -61,7 +62,7 @@ greeted() {
 before=$(grep -c "its agent is there" "$LAB/ballastd.log")
 guest batch "kill \$(cat /run/agent.pid)"
 guest batch agent
-wait_for 30 greeted "$before" || true
+wait_for 60 greeted "$before" || guest batch "cat /run/agent; ps" || true
 expect "one that was started again is greeted again" "$(greeted "$before" && echo 1 || echo 0)" -eq 1
 daemon_end
 
