@@ -122,7 +122,7 @@ static void walk(struct agent *a, uint64_t now, const struct agent_guest *guest)
 	a->walk_due = now + AGENT_WALK_US;
 }
 
-static bool read_figures(struct agent *a, uint64_t now, bool all)
+bool agent_look(struct agent *a, uint64_t now)
 {
 	struct agent_guest guest;
 
@@ -130,7 +130,7 @@ static bool read_figures(struct agent *a, uint64_t now, bool all)
 	if (a->platform->guest(a->ctx, &guest) < 0)
 		return false;
 	a->psi_some_us = guest.psi_some_us;
-	if (all || !groups_stay(a, now, &guest))
+	if (!groups_stay(a, now, &guest))
 		walk(a, now, &guest);
 	if (!a->known || now - a->read_at >= RATE_LEAST_US) {
 		a->since_us = a->known ? now - a->read_at : 0;
@@ -152,12 +152,8 @@ static bool read_figures(struct agent *a, uint64_t now, bool all)
 
 bool agent_read(struct agent *a, uint64_t now)
 {
-	return read_figures(a, now, true);
-}
-
-bool agent_look(struct agent *a, uint64_t now)
-{
-	return read_figures(a, now, false);
+	a->walk_due = 0;
+	return agent_look(a, now);
 }
 
 bool agent_moves(struct agent *a)

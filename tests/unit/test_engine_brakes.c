@@ -453,10 +453,6 @@ START_TEST(a_rate_that_is_absurd_is_refused)
 }
 END_TEST
 
-/*
- * Less is free than was promised. The difference is signed, nobody gets a gift, and the need is
- * what is missing to wm_high.
- */
 START_TEST(any_rate_that_memory_can_have_is_taken)
 {
 	struct engine_vm_attrs attrs;
@@ -471,6 +467,10 @@ START_TEST(any_rate_that_memory_can_have_is_taken)
 }
 END_TEST
 
+/*
+ * Less is free than was promised. The difference is signed, nobody gets a gift, and the need is
+ * what is missing to wm_high.
+ */
 START_TEST(BR_82_free_below_what_was_promised_is_a_need_and_no_gift)
 {
 	struct engine_pool_view view;

@@ -54,7 +54,10 @@ stop() {
 start_other() {
 	bash -c 'exec -a /usr/sbin/momd sleep 300' &
 	other=$!
-	until grep -q '^/usr/sbin/momd' "/proc/$other/cmdline"; do sleep 0.02; done
+	for _ in $(seq 1000); do
+		! grep -q '^/usr/sbin/momd' "/proc/$other/cmdline" || return 0
+		sleep 0.02
+	done
 }
 
 stop_other() {
