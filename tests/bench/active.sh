@@ -136,7 +136,7 @@ sampled() {
 }
 
 agents_report() {
-	ctl status --format json | jq -e 'all(.vms[]; .agent.active_file > 0)' >/dev/null
+	ctl status --format json | jq -e 'all(.vms[]; .agent.floor > 0)' >/dev/null
 }
 
 pool() {
